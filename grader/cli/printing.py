@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from grader.model.dataset import PreparedDataset
     from grader.model.promise import PromisedSubmission
     from grader.model.task import Profile, Task
-    from grader.model.verify_case import VerifyCase
     from grader.promises.demo import DemoStep
     from grader.run.workspace import Workspace
 
@@ -158,51 +157,6 @@ def _quoted_table(profile: Profile) -> Table:
     return table
 
 
-def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
-    """Every case of a verification, and how many kept their promise."""
-    if as_json:
-        emit_json({"schema": 1, "ok": all(c.ok for c in cases), "cases": [asdict(c) for c in cases]})
-        return
-    from rich.table import Table
-
-    if not cases:
-        print("nothing to verify: no submission is left after --changed-since and --shard")
-        return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("", "submission", "promised", "verdict", "codes", "time"):
-        table.add_column(heading, overflow="fold")
-    for case in cases:
-        mark = "[green]✓[/green]" if case.ok else "[red]✗[/red]"
-        if case.skipped:
-            mark = "[yellow]–[/yellow]"
-        codes = " ".join(case.codes) or "-"
-        table.add_row(
-            mark,
-            case.name,
-            case.expected_verdict,
-            case.verdict or "skipped",
-            codes,
-            "judged again" if case.cached else f"{case.seconds:.1f} s",
-        )
-    console = stdout_console()
-    console.print(table)
-    for case in cases:
-        if not case.ok:
-            console.print(f"[red]✗[/red] {case.name}: ", end="")
-            console.print(case.message, markup=False)
-    for case in cases:
-        if case.effects:
-            console.print(f"[yellow]≠[/yellow] {case.name}: ", end="")
-            console.print(f"other than when it was run: {', '.join(case.effects)}", markup=False)
-    for reason in dict.fromkeys(case.skipped for case in cases if case.skipped):
-        console.print(f"[yellow]–[/yellow] {sum(case.skipped == reason for case in cases)} skipped: {reason}")
-    cases = [case for case in cases if not case.skipped]
-    kept = sum(case.ok for case in cases)
-    num_cached = sum(case.cached for case in cases)
-    known = f", {num_cached} of them judged again from kept evidence" if num_cached else ""
-    console.print(f"{kept} of {len(cases)} kept their promise{known}")
-
-
 def print_calibration(calibration: Calibration, task: Task, path: Path, *, as_json: bool) -> None:
     """A calibration of a task, style by style."""
     if as_json:
@@ -237,20 +191,10 @@ def print_diagnoses(diagnoses: Sequence[Checkup], *, as_json: bool) -> None:
     if as_json:
         emit_json([asdict(d) for d in diagnoses])
         return
-    from rich.table import Table
-    from rich.text import Text
+    from grader.cli.rows import mark, print_rows
 
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for d in diagnoses:
-        mark = (
-            Text("✓", style="green")
-            if d.ok
-            else Text("✗", style="red")
-            if d.needed
-            else Text("–", style="yellow")
-        )
-        table.add_row(mark, Text(d.what), Text(d.found), Text(d.remedy))
-    stdout_console().print(table)
+    rows = [(mark(d.ok or (False if d.needed else None)), d.what, d.found, d.remedy) for d in diagnoses]
+    print_rows(stdout_console(), [""] * 4, rows)
 
 
 def print_datasets(

@@ -21,6 +21,7 @@ class VerifyCase:
         effects: what a change to what judges did to that run's outcome, as short sentences.
         short: ids of rubric items that could be seen and earned less than their points.
         runtime: where it was judged, besides where everything was; "" for there.
+        way_on: how its author comes to see what broke the promise, one sentence; "" where nothing did or can be seen.
         skipped: why nothing was run and nothing can be said, one sentence; "" otherwise. No promise is broken then.
     """
 
@@ -38,6 +39,7 @@ class VerifyCase:
     short: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
     runtime: str = ""
+    way_on: str = ""
 
     @property
     def name(self) -> str:

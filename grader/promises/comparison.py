@@ -6,6 +6,7 @@ Compares and says what differs; nothing is run, judged or printed here.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from grader.checks.rule import load_rules
 from grader.checks.rule_failures import parted
@@ -49,6 +50,11 @@ def not_run(task: Task, promised: PromisedSubmission, why: str) -> VerifyCase:
         ok=True,
         skipped=why,
     )
+
+
+def case_name(task: Task, promised: PromisedSubmission, runtime: str = "") -> str:
+    """What its case will be called; `runtime`: where it is judged, if others are judged somewhere else."""
+    return replace(not_run(task, promised, ""), runtime=runtime).name
 
 
 def promise_case(

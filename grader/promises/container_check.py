@@ -21,35 +21,48 @@ from grader.settings import settings
 CONTAINERS = "docker"
 
 
+def for_containers(
+    todo: Sequence[tuple[Task, PromisedSubmission]], how: Verification
+) -> tuple[tuple[Task, PromisedSubmission], ...]:
+    """The reference of each task that is among `todo`.
+
+    None where everything runs in containers anyway, there are none here, or devices would be needed.
+    """
+    runtime = open_runtime(how.runtime or settings().runtime)
+    named = {promised.path: (task, promised) for task, promised in todo if _is_reference(task, promised)}
+    chosen = tuple(pair for pair in named.values() if _needs_no_gpu(pair[0], how))
+    if runtime.isolates or not chosen or how.reuse is Reuse.ONLY:
+        return ()
+    return chosen if open_runtime(CONTAINERS).self_test().usable else ()
+
+
 def check_containers(
-    todo: Sequence[tuple[Task, PromisedSubmission]],
+    chosen: Sequence[tuple[Task, PromisedSubmission]],
     how: Verification,
     on_progress: OnProgress,
     on_case: Callable[[VerifyCase], None],
+    on_start: Callable[[str], None],
 ) -> tuple[VerifyCase, ...]:
-    """Judge the reference of each task once more, in containers, without the clock.
-
-    Returns:
-        One case for each task whose reference is among `todo`; none where everything ran in containers anyway, there
-        are none here, or devices would be needed.
+    """Judge what is `for_containers` once more, there and without the clock.
 
     Raises:
         TaskError: the task's own code fails there.
     """
-    runtime = open_runtime(how.runtime or settings().runtime)
-    named = {promised.path: (task, promised) for task, promised in todo if _is_reference(task, promised)}
-    chosen = [pair for pair in named.values() if _needs_no_gpu(pair[0], how)]
-    if runtime.isolates or not chosen or how.reuse is Reuse.ONLY:
-        return ()
-    if not open_runtime(CONTAINERS).self_test().usable:
+    if not chosen:
         return ()
     folder = how.folder / CONTAINERS if how.folder is not None else None
-    here = replace(how, runtime=CONTAINERS, folder=folder, jobs=1, options=replace(how.options, timed=False))
+    here = replace(
+        how,
+        runtime=CONTAINERS,
+        besides=CONTAINERS,
+        folder=folder,
+        jobs=1,
+        options=replace(how.options, timed=False),
+    )
     try:
-        found = verify(chosen, here, on_progress, lambda case: on_case(replace(case, runtime=CONTAINERS)))
+        return verify(chosen, here, on_progress, on_case, on_start=on_start)
     except TaskError as error:
         raise TaskError(f"In {CONTAINERS}, where nothing but the task's folder is there: {error}") from error
-    return tuple(replace(case, runtime=CONTAINERS) for case in found)
 
 
 def _is_reference(task: Task, promised: PromisedSubmission) -> bool:

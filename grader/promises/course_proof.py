@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from grader.catalog.promised_submissions import submissions_of
 from grader.catalog.submission_selection import select
@@ -28,13 +29,19 @@ from grader.model.run_options import Options
 from grader.model.task import Task
 from grader.model.verify_case import VerifyCase
 from grader.pipeline import OnProgress, Pipeline
-from grader.promises.container_check import CONTAINERS, check_containers
+from grader.promises.container_check import CONTAINERS, check_containers, for_containers
 from grader.promises.parallel_pipelines import side_by_side
 from grader.promises.verification import Verification, verify
 from grader.run.registry import open_runtime
+from grader.run.runtime import Progress
 
 SPANS_NODES = "docker"
 """Where tasks of several machines are proved."""
+
+
+def skeleton_name(task: str) -> str:
+    """What the case of a task's skeleton is called."""
+    return f"skeletons/{task}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,27 @@ class SkeletonCase:
     alone: str
     verdict: str
     problem: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in lists of cases."""
+        return skeleton_name(self.task)
+
+
+class Onlooker(Protocol):
+    """Who is told how a proof goes."""
+
+    def start(self, name: str) -> None:
+        """A submission or a skeleton begins to run; by several threads where there are jobs."""
+
+    def progress(self, sign: Progress) -> None:
+        """It is alive."""
+
+    def case(self, case: VerifyCase) -> None:
+        """A submission is judged."""
+
+    def skeleton(self, case: SkeletonCase) -> None:
+        """A skeleton is judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +123,20 @@ class Proof:
         return dict(found)
 
 
-def num_runs(course: Course, runtimes: Sequence[str]) -> int:
-    """How many submissions and skeletons are judged, for those who wait."""
+def num_runs(course: Course, runtimes: Sequence[str], how: Verification, *, containers: bool = False) -> int:
+    """How many submissions and skeletons `prove` judges, for those who wait."""
     tasks, plan = _load(course), _plan(course, runtimes)
-    return sum((len(submissions_of(tasks[name])) + 1) * len(where) for name, where in plan.items())
+    total = sum((len(submissions_of(tasks[name])) + 1) * len(where) for name, where in plan.items())
+    for here, names in _places(course, plan, how) if containers and CONTAINERS not in runtimes else ():
+        total += len(for_containers(select([tasks[name] for name in names]), here))
+    return total
 
 
 def prove(
     course: Course,
     runtimes: Sequence[str],
     how: Verification,
-    on_progress: OnProgress,
-    on_case: Callable[[VerifyCase], None],
-    on_skeleton: Callable[[SkeletonCase], None],
+    onlooker: Onlooker,
     *,
     containers: bool = False,
 ) -> Proof:
@@ -117,7 +146,7 @@ def prove(
         course: as it was loaded.
         runtimes: where; a task that none of them can run goes to the one that can.
         how: the rest; profile and runtime are the course's and those asked for.
-        on_progress, on_case, on_skeleton: told as it goes.
+        onlooker: told as it goes.
         containers: judge each task's reference in containers, too, where there are any and nothing else ran there.
 
     Raises:
@@ -128,38 +157,45 @@ def prove(
     cases: list[tuple[str, VerifyCase]] = []
     skeletons: list[SkeletonCase] = []
     unproved: list[str] = []
-    places = {(runtime, i.profile): None for i in course.items for runtime in plan[i.task]}
-    for runtime, profile in places:
-        names = [i.task for i in course.items if runtime in plan[i.task] and i.profile == profile]
+
+    def skeleton(options: Options, pipeline: Pipeline, task: Task, on_sign: OnProgress) -> SkeletonCase:
+        onlooker.start(skeleton_name(task.name))
+        return judge_skeleton(options, pipeline, task, on_sign)
+
+    for here, names in _places(course, plan, how):
+        runtime = here.runtime or ""
         able = open_runtime(runtime).self_test()
         if not able.usable:
             unproved += [f"{name} was not run in {runtime}: {able.reason}" for name in names]
             continue
-        options = replace(how.options, profile=profile)
-        folder = how.folder / f"{runtime}-{profile}" if how.folder is not None else None
-        here = replace(how, options=options, runtime=runtime, folder=folder)
-        found = verify(select([tasks[name] for name in names]), here, on_progress, on_case)
+        todo = select([tasks[name] for name in names])
+        found = verify(todo, here, onlooker.progress, onlooker.case, on_start=onlooker.start)
         cases += [(runtime, case) for case in found]
         if containers and CONTAINERS not in runtimes:
-            extra = check_containers(select([tasks[name] for name in names]), here, on_progress, on_case)
+            again = for_containers(todo, here)
+            extra = check_containers(again, here, onlooker.progress, onlooker.case, onlooker.start)
             cases += [(CONTAINERS, case) for case in extra]
         skeletons += side_by_side(
             [tasks[name] for name in names],
-            partial(judge_skeleton, replace(options, own_numbers=False)),
+            partial(skeleton, replace(here.options, own_numbers=False)),
             runtime=runtime,
             jobs=how.jobs,
             alone=lambda task: how.options.timed and task.target("time") is not None,
-            on_progress=on_progress,
-            on_done=on_skeleton,
+            on_progress=onlooker.progress,
+            on_done=onlooker.skeleton,
         )
     return Proof(
         course=course,
         cases=tuple(cases),
         skeletons=tuple(skeletons),
         problems=(
-            *(f"{c.task}/{c.submission} in {r}: {c.message}" for r, c in cases if not c.ok),
+            *(
+                f"{c.task}/{c.submission} in {r}: {c.message}{f'. {c.way_on}' if c.way_on else ''}"
+                for r, c in cases
+                if not c.ok
+            ),
             *(text for name in tasks for text in _out_of_reach(tasks[name], cases)),
-            *(f"skeletons/{s.task} in {s.runtime}: {s.problem}" for s in skeletons if s.problem),
+            *(f"{s.name} in {s.runtime}: {s.problem}" for s in skeletons if s.problem),
             *_unpromised(tasks.values()),
         ),
         unproved=tuple(
@@ -195,6 +231,17 @@ def _plan(course: Course, runtimes: Sequence[str]) -> dict[str, tuple[str, ...]]
         able = tuple(name for name in dict.fromkeys(runtimes) if spanning[name] or not spans)
         plan[item.task] = able or (SPANS_NODES,)
     return plan
+
+
+def _places(
+    course: Course, plan: Mapping[str, Sequence[str]], how: Verification
+) -> Iterator[tuple[Verification, list[str]]]:
+    """Each runtime and profile that tasks of the course are judged with, and these tasks."""
+    for runtime, profile in {(runtime, i.profile): None for i in course.items for runtime in plan[i.task]}:
+        names = [i.task for i in course.items if runtime in plan[i.task] and i.profile == profile]
+        folder = how.folder / f"{runtime}-{profile}" if how.folder is not None else None
+        options = replace(how.options, profile=profile)
+        yield replace(how, options=options, runtime=runtime, folder=folder), names
 
 
 def _out_of_reach(task: Task, cases: Sequence[tuple[str, VerifyCase]]) -> list[str]:

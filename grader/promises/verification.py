@@ -22,7 +22,14 @@ from grader.model.run_options import Options
 from grader.model.task import Profile, Task
 from grader.model.verify_case import VerifyCase
 from grader.pipeline import OnProgress, Pipeline
-from grader.promises.comparison import case_of, effects_of, not_run, one_rank_of_several, promise_case
+from grader.promises.comparison import (
+    case_name,
+    case_of,
+    effects_of,
+    not_run,
+    one_rank_of_several,
+    promise_case,
+)
 from grader.promises.kept_evidence import KeptRun, run_key
 from grader.promises.parallel_pipelines import side_by_side
 from grader.report.audience import Audience
@@ -50,6 +57,7 @@ class Verification:
         reuse: what to do with evidence of earlier runs.
         jobs: submissions to run side by side; those that a clock decides about are run alone, after the others.
         folder: for the attempts and their reports; None throws them away.
+        besides: the runtime, as its cases name it, where others are judged in another.
     """
 
     options: Options = field(default_factory=Options)
@@ -57,6 +65,7 @@ class Verification:
     reuse: Reuse = Reuse.NEVER
     jobs: int = 1
     folder: Path | None = None
+    besides: str = ""
 
 
 def _silent(_line: str) -> None:
@@ -69,6 +78,7 @@ def verify(
     on_progress: OnProgress,
     on_case: Callable[[VerifyCase], None],
     on_rerun: Callable[[str], None] = _silent,
+    on_start: Callable[[str], None] = _silent,
 ) -> tuple[VerifyCase, ...]:
     """Judge promised submissions and compare. Nothing is started where no submission has to be run.
 
@@ -78,6 +88,7 @@ def verify(
         on_progress: told signs of life.
         on_case: told each case as soon as it is known.
         on_rerun: told in one line what has changed since evidence was kept, and how much is run again for it.
+        on_start: told each case that is run, by its name, as it begins; by several threads where there are jobs.
 
     Returns:
         One case for each, in the same order.
@@ -96,7 +107,9 @@ def verify(
             return (how.folder or Path(scratch)) / name
 
         def run(pipeline: Pipeline, number: int, on_sign: OnProgress) -> VerifyCase:
-            return _run(pipeline, *todo[number], how, folder(number), on_sign)
+            on_start(case_name(*todo[number], how.besides))
+            case = _run(pipeline, *todo[number], how, folder(number), on_sign)
+            return _with_way_on(case, how, folder(number))
 
         for number, (task, promised) in enumerate(todo):
             case = _skipped(idle, task, promised, how.options)
@@ -106,8 +119,8 @@ def verify(
                 if case is None and (changed := kept.changed()):
                     again[changed] += 1
             if case is not None:
-                on_case(case)
-                cases[number] = case
+                cases[number] = _with_way_on(case, how, folder(number))
+                on_case(cases[number])
         for changed, num in again.items():
             on_rerun(
                 f"Changed since they were run: {', '.join(changed)}. Run again: {plural(num, 'submission')}."
@@ -166,6 +179,19 @@ def _skipped(
 def num_nodes(options: Options, profile: Profile) -> int:
     """Machines that a run on this profile is spread over."""
     return options.nnodes or profile.nnodes
+
+
+def _with_way_on(case: VerifyCase, how: Verification, folder: Path) -> VerifyCase:
+    """The case as it is told: where it was judged, and how its author comes to see what broke its promise."""
+    report = Workspace(folder).report
+    if case.ok or case.verdict == Verdict.JUDGE_ERROR:
+        way_on = ""
+    elif how.folder is not None:
+        way_on = f"Its report: {report}"
+    else:
+        only = f"grader verify {case.task} --only {case.submission} --keep build/verify"
+        way_on = f"To see its report: {only}{' --replay' * case.cached}"
+    return replace(case, runtime=how.besides, way_on=way_on)
 
 
 def _run(

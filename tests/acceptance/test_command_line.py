@@ -147,6 +147,12 @@ def test_a_broken_promise_is_told_and_fails(cli: Cli, cli_env: dict[str, str], t
     result = cli("verify", "ddp-fashion", "--only", "moved_here", "--junit", junit)
     assert result.returncode == 1, result.stdout + result.stderr
     assert "verdict crashed, promised rejected" in result.stdout
+    way_on = next(
+        line for line in result.stdout.splitlines() if line.startswith("  To see its report: grader ")
+    )
+    again = cli(*way_on.partition("grader ")[2].split()[:-1], tmp_path / "kept")
+    assert f"  Its report: {tmp_path / 'kept'}" in again.stdout
+    assert len(list((tmp_path / "kept").glob("*/report.html"))) == 1
     assert ElementTree.parse(junit).getroot().attrib["failures"] == "1"
 
 

@@ -62,6 +62,9 @@ def test_the_outcome_is_the_same_and_in_the_same_order(
     def cases(*options: str | Path) -> list[dict[str, Any]]:
         done = cli("verify", "ddp-toy", "--json", "--no-containers", *options)
         assert done.returncode == 0, done.stdout + done.stderr
+        starts = [line.partition(" of 3  ") for line in done.stderr.splitlines() if " of 3  " in line]
+        assert [int(number) for number, _, _ in starts] == [1, 2, 3]
+        assert sorted(name for _, _, name in starts) == [f"ddp-toy/{name}.py" for name in KEPT]
         return [{**case, "seconds": 0} for case in json.loads(done.stdout)["cases"]]
 
     together = cases("--jobs", "3", "--keep", tmp_path / "kept")

@@ -76,10 +76,10 @@ def run(args: argparse.Namespace) -> int:
     """Verify and return 0 when every promise was kept."""
     from grader.catalog.submission_selection import load_selected, parse_shard
     from grader.cli.live import LiveView
-    from grader.cli.printing import print_verification
+    from grader.cli.verification_printing import print_verification
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError
     from grader.model.run_options import Options
-    from grader.promises.container_check import check_containers
+    from grader.promises.container_check import check_containers, for_containers
     from grader.promises.parallel_pipelines import check_jobs
     from grader.promises.verification import Reuse, Verification, verify
 
@@ -113,11 +113,11 @@ def run(args: argparse.Namespace) -> int:
         jobs=jobs,
         folder=args.keep,
     )
-    with LiveView(sys.stderr) as view:
-        cases = verify(todo * args.repeat, how, view.progress, view.case, view.note)
-        # Who picks submissions out wants to see those.
-        if not args.no_containers and args.only is None:
-            cases += check_containers(todo, how, view.progress, view.case)
+    # Who picks submissions out wants to see those.
+    again = for_containers(todo, how) if not args.no_containers and args.only is None else ()
+    with LiveView(sys.stderr, total=len(todo) * args.repeat + len(again)) as view:
+        cases = verify(todo * args.repeat, how, view.progress, view.case, view.note, view.start)
+        cases += check_containers(again, how, view.progress, view.case, view.start)
     print_verification(cases, as_json=args.json)
     write_exports(args, OF_VERIFICATION, cases)
     return EXIT_ACCEPTED if all(case.ok for case in cases) else EXIT_NOT_ACCEPTED

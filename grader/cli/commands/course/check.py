@@ -85,7 +85,14 @@ def run(args: argparse.Namespace) -> int:
     load_explanations()
     course = load_course(args.file)
     runtimes = tuple(args.runtime or (settings().runtime,))
-    total = num_runs(course, runtimes)
+    how = Verification(
+        options=Options(dataset=args.dataset, timed=not args.no_time, on_cpu=args.on_cpu),
+        reuse=Reuse.WHERE_KEPT if args.cache else Reuse.NEVER,
+        jobs=jobs,
+        folder=args.keep,
+    )
+    containers = not args.no_containers and not args.read_only
+    total = num_runs(course, runtimes, how, containers=containers)
     if args.read_only:
         notes = translation_notes(load_task(item.task) for item in course.items)
         print_course(course, notes, as_json=args.json)
@@ -94,16 +101,9 @@ def run(args: argparse.Namespace) -> int:
         proof = prove(
             course,
             runtimes,
-            Verification(
-                options=Options(dataset=args.dataset, timed=not args.no_time, on_cpu=args.on_cpu),
-                reuse=Reuse.WHERE_KEPT if args.cache else Reuse.NEVER,
-                jobs=jobs,
-                folder=args.keep,
-            ),
-            view.progress,
-            view.case,
-            view.skeleton,
-            containers=not args.no_containers,
+            how,
+            view,
+            containers=containers,
         )
     print_proof(proof, as_json=args.json)
     if args.keep is not None:
