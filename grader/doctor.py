@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from grader.errors import GraderError
 from grader.settings import settings
@@ -114,6 +115,22 @@ def _python() -> Iterator[Checkup]:
             continue
         old = name == "torch" and tuple(int(part) for part in found.split(".")[:2]) < OLDEST_TORCH
         yield Checkup(name, not old, needed, found, "the probe needs torch 2.6 or newer" if old else "")
+        if name == "torch":
+            yield from _torchrun()
+
+
+def _torchrun() -> Iterator[Checkup]:
+    """The command that learners start scripts with; the grader's own `--cold` names its module to Python instead."""
+    beside = Path(sys.executable).with_name("torchrun")
+    if beside.is_file():
+        yield Checkup("torchrun", True, False, str(beside))
+        return
+    elsewhere = shutil.which("torchrun")
+    found = f"of another Python: {elsewhere}" if elsewhere else "not installed"
+    remedy = (
+        f"write `{sys.executable} -m torch.distributed.run` for it, as --cold does, or install torch anew"
+    )
+    yield Checkup("torchrun", False, False, found, remedy)
 
 
 def _machine() -> Iterator[Checkup]:

@@ -37,9 +37,13 @@ def stdout_console() -> Console:
 
 def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff: bool) -> None:
     """One judged attempt."""
+    from grader.checks.rule_failures import parted
     from grader.report.audience import Audience
 
     audience = Audience.STAFF if staff else Audience.LEARNER
+    # Who judges here may well have written the rule that failed; a learner's page says no such thing.
+    for failure in parted(attempt.grade.findings)[1]:
+        print(f"grader: {failure.message}", file=sys.stderr)
     if as_json:
         from grader.report.json_report import to_json
 
@@ -119,7 +123,7 @@ def print_task(task: Task, statement: str) -> None:
     for number, item in enumerate(task.rubric):
         here = (items[number] for items in scales.values())
         worth = ("–" if scaled.left_out else f"{scaled.points:g}" for scaled in here)
-        measured = (f"{item.metric} target",) if item.metric else ()
+        measured = (_asked(task, item.metric),) if item.metric else ()
         answered = (f"{item.answer} answer",) if item.answer else ()
         needs = " ".join((*item.requires, *measured, *answered))
         rubric.add_row(f"{item.points:g}", *worth, item.title + (" (must)" if item.must else ""), needs)
@@ -141,6 +145,13 @@ def print_task(task: Task, statement: str) -> None:
         if profile.quoted:
             console.print(_quoted_table(profile))
     console.print(f"\nskeleton  {task.skeleton / task.entry_point}", soft_wrap=True)
+
+
+def _asked(task: Task, name: str) -> str:
+    """A metric and what it has to reach."""
+    metric, target = task.metric(name), task.target(name)
+    title = metric.title if metric is not None else name
+    return f"{title} {task.asked(target)}" if target is not None else title
 
 
 def _quoted_table(profile: Profile) -> Table:

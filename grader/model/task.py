@@ -226,6 +226,13 @@ class Task:
         """The target for that metric, or None."""
         return next((t for t in self.targets if t.metric == metric), None)
 
+    def asked(self, target: Target) -> str:
+        """What one of its targets asks, in words: `at least 0.850 on digits, at least 0.900 on fashion-mnist`."""
+        metric = self.metric(target.metric)
+        if metric is None or not target.levels:
+            return f"at most {target.factor or 0:g} times the slowest accepted solution's"
+        return ", ".join(f"{metric.asked(level)} on {name}" for name, level in target.levels.items())
+
     def metric(self, name: str) -> Metric | None:
         """The metric of that name, or None."""
         return next((m for m in self.metrics if m.name == name), None)

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from grader.catalog.course_notes import course_notes
 from grader.catalog.promised_submissions import submissions_of
 from grader.catalog.submission_selection import select
 from grader.catalog.submissions import read_submission
 from grader.catalog.tasks import find_tasks, load_task
-from grader.catalog.translations import translation_notes
 from grader.checks.policy import applicable
 from grader.errors import InfraError, TaskError
 from grader.model.course import Course
@@ -203,7 +203,7 @@ def prove(
                 (*unproved, *(f"{c.task}/{c.submission}: {c.skipped}" for _, c in cases if c.skipped))
             )
         ),
-        notes=translation_notes(tasks.values()),
+        notes=course_notes(course, tasks.values()),
     )
 
 

@@ -47,7 +47,7 @@ def draw_plots(attempt: Attempt) -> tuple[Plot, ...]:
         Plot("plot-coverage", "Which rank saw which sample", *shards.coverage(attempt), wide=True),
         Plot("plot-timeline", "What each rank did with its time", *timing.timeline(attempt), wide=True),
         Plot("plot-throughput", curves.per_second(attempt).capitalize(), *curves.throughput(attempt)),
-        Plot("plot-time", "Time against the target", *timing.against_target(attempt)),
+        Plot("plot-time", timing.time_title(attempt), *timing.against_target(attempt)),
         Plot("plot-learning-rate", "Learning rate", *curves.learning_rate(attempt)),
         Plot("plot-memory", "Memory", *curves.memory(attempt)),
         *(Plot(f"plot-own-{one.name}", one.title, *task_figures.drawn(one), wide=True) for one in own),

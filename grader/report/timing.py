@@ -58,6 +58,13 @@ def timeline(attempt: Attempt) -> Drawing:
     return draw_many("plot-timeline", title, summary, (_WIDTH, height), paint), summary, legend
 
 
+def time_title(attempt: Attempt) -> str:
+    """What the run's time is shown against."""
+    if attempt.grade.metrics.get("time_target_s") is not None:
+        return "Time against the target"
+    return "Time beside accepted examples" if attempt.calibration is not None else "Time"
+
+
 def against_target(attempt: Attempt) -> Drawing:
     """This run's time, the calibrated runs of the accepted styles, the target and its spread."""
     metrics = attempt.grade.metrics
@@ -65,6 +72,9 @@ def against_target(attempt: Attempt) -> Drawing:
     if value is None:
         return "", "Not drawn: the run did not reach its end, so it has no time.", ()
     calibration = attempt.calibration
+    if target is None and calibration is None:
+        took = seconds_text(value)
+        return "", f"Not drawn: there is no time target here. This run took {took}.", ()
     runs = [(style.submission, list(style.seconds)) for style in calibration.styles] if calibration else []
     alone = calibration.one_rank_s if calibration else None
     spread = calibration.spread if calibration else 0.0
@@ -86,7 +96,7 @@ def against_target(attempt: Attempt) -> Drawing:
         *((("muted", "the skeleton on one rank"),) if alone else ()),
         *((("ink", f"target, and the measured spread of ±{spread:.0%}"),) if target is not None else ()),
     )
-    return draw_many("plot-time", "Time against the target", summary, SIZE, paint), summary, legend
+    return draw_many("plot-time", time_title(attempt), summary, SIZE, paint), summary, legend
 
 
 def _paint_strip(axes: Axes, strip: series.Strip, row: int, length_s: float) -> None:

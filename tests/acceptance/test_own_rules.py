@@ -84,7 +84,9 @@ def test_what_is_its_own_and_fails_costs_no_learner_anything(course: Path, told:
         )
         assert grade["diagnosis"] is None or grade["diagnosis"]["id"] != "no_course_file"
 
-    # Its author is told by the proof, with file and line.
+    # Its author is told by the proof, with file and line, and so is who judges at the command line.
+    done = cli("grade", "sum-by-hand", submissions / "accepted" / "ring.py")
+    assert f"no attribute 'nothing' ({rule}:" in done.stderr
     status, proof = told("verify", "sum-by-hand", "--only", "ring")
     (case,) = proof["cases"]
     assert (status, case["ok"]) == (1, False)

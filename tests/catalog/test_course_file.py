@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from grader.catalog.course_file import course_files, load_course, parse_course
+from grader.catalog.course_notes import course_notes
 from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import TaskError, UsageError
 
@@ -135,3 +137,15 @@ def test_no_such_course_and_no_toml(task_folder: Path) -> None:
     (task_folder.parent / "course.toml").write_text("name = \n")
     with pytest.raises(TaskError, match=r"course\.toml:1: not TOML"):
         load_course()
+
+
+def test_a_task_that_no_course_of_the_folder_sets_is_noted(task_folder: Path) -> None:
+    lines = 'name = "{0}"\ntitle = "{0}"\nabout = "x"\n\n[[tasks]]\ntask = "{1}"\nweight = 100\n'
+    other = shutil.copytree(task_folder, task_folder.parent / "left-out")
+    (other.parent / "course.toml").write_text(lines.format("one", task_folder.name))
+    course = load_course()
+    (note,) = course_notes(course, ())
+    assert note.startswith("left-out/ is a task that no course sets.")
+    assert "course.toml" in note
+    (other.parent / "second.toml").write_text(lines.format("two", "left-out"))
+    assert course_notes(course, ()) == ()

@@ -52,3 +52,19 @@ def test_an_old_python_is_told_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 4
     assert done.stderr.startswith("grader: Python 3.11 or newer is needed")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_torch_without_its_command_is_told(
+    other: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "torchrun").touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path) if other else "")
+    # Torch itself is there; the settings are wrong, so that nothing slower is looked at.
+    monkeypatch.setenv("GRADER_POOL_PAIRS", "many")
+    found = checkups(capsys)
+    assert found["torch"]["ok"]
+    assert not found["torchrun"]["ok"]
+    assert str(found["torchrun"]["found"]).startswith("of another Python" if other else "not installed")
+    assert f"{sys.executable} -m torch.distributed.run" in str(found["torchrun"]["remedy"])

@@ -93,6 +93,19 @@ def test_time_learning_rate_memory_and_speed_are_told_with_their_numbers(drawn: 
     )
 
 
+def test_a_time_without_a_target_is_titled_by_what_stands_beside_it() -> None:
+    attempt = factory.accepted()
+    untimed = replace(
+        attempt, grade=replace(attempt.grade, metrics={**attempt.grade.metrics, "time_target_s": None})
+    )
+    beside = plots(untimed)["time"]
+    assert beside.svg
+    assert (beside.title, "target" in beside.title) == ("Time beside accepted examples", False)
+    alone = plots(factory.with_evidence(untimed, calibration=None))["time"]
+    assert (alone.svg, alone.title) == ("", "Time")
+    assert alone.summary.startswith("Not drawn: there is no time target here. This run took ")
+
+
 def test_accuracies_on_what_was_trained_on_and_on_what_was_not_are_one_picture_with_the_gap() -> None:
     attempt = factory.accepted()
     assert attempt.evaluation is not None

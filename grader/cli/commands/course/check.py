@@ -66,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prove, print, and return 0 when nothing is wrong."""
     from grader.catalog.course_file import load_course
+    from grader.catalog.course_notes import course_notes
     from grader.catalog.tasks import load_task
-    from grader.catalog.translations import translation_notes
     from grader.checks.diagnosis import load_explanations
     from grader.checks.rule import load_rules
     from grader.cli.course_printing import print_course, print_proof
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     containers = not args.no_containers and not args.read_only
     total = num_runs(course, runtimes, how, containers=containers)
     if args.read_only:
-        notes = translation_notes(load_task(item.task) for item in course.items)
+        notes = course_notes(course, (load_task(item.task) for item in course.items))
         print_course(course, notes, as_json=args.json)
         return EXIT_ACCEPTED
     with LiveView(sys.stderr, total=total) as view:
