@@ -73,9 +73,7 @@ def read_outdated_patch(path: Path, folder: Path) -> Patched:
         base = folder / read_diff(read_text(path, path.name)).old_name
         for commit, text in earlier_versions(base):
             with suppress(MismatchError):
-                return replace(
-                    _patched(path, folder, lambda diff, _, old=text: apply(diff, old)), commit=commit
-                )
+                return replace(_patched(path, folder, _applied_to(text)), commit=commit)
         said = f"{error}. No version of it that git keeps fits the patch either: write the script anew"
         raise MismatchError(error.line, said) from None
 
@@ -126,6 +124,11 @@ def _standing_on(path: Path, folder: Path) -> list[str]:
     line = f"--- {_name(path, folder)}"
     patches = sorted(folder.glob(f"*/*{SUFFIX}"))
     return [p.stem for p in patches if line in read_text(p, p.name).splitlines()]
+
+
+def _applied_to(old: str) -> Callable[[Diff, str], str]:
+    """Applies a diff to this text, whatever its base says now."""
+    return lambda diff, _now: apply(diff, old)
 
 
 def _patched(path: Path, folder: Path, applied: Callable[[Diff, str], str]) -> Patched:

@@ -10,7 +10,7 @@ _BRACED = re.compile(r"\{\w*\}")
 
 
 def fill_in(text: str, values: Mapping[str, object]) -> str:
-    """An argument with values, by placeholder, in the place of those that are known."""
+    """An argument with values in the place of the names that are known; the others stay."""
     return _BRACED.sub(lambda found: str(values.get(found[0], found[0])), text)
 
 

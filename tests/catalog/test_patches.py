@@ -173,8 +173,8 @@ def test_a_patch_that_no_longer_fits_is_shown_as_it_was_and_written_anew(
     assert cli.main(anew[1:]) == EXIT_ACCEPTED
     assert "it replaces flawed.py, which is removed" in capsys.readouterr().err
     (flawed,) = [p for p in submissions_of(load_task("two-ranks")) if p.name == "rejected/flawed"]
-    assert flawed.points == (40, 50)
     assert "step_24 = 9  # <- DATA002" in flawed.submission.files[0].text
+    assert flawed.points == (40, 50)
 
 
 def test_where_no_version_fits_a_patch_that_is_said(

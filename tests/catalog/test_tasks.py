@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from grader import cli
 from grader.catalog.tasks import find_tasks, load_task, reference
 from grader.errors import TaskError, UsageError
 from grader.model.task import Expected
@@ -207,3 +208,14 @@ def test_expectations_of_the_wrong_shape(task_folder: Path) -> None:
     assert "expected.scaling[1]: 'cubic' should be 'linear' or 'sqrt'" in complaints
     assert "expected.global_batch_size: 0 should be greater than or equal to 1" in complaints
     assert "expected.warm_up: there is no such key. Write `warmup`." in complaints
+
+
+@pytest.mark.usefixtures("task_folder")
+def test_a_task_tells_its_targets_with_their_numbers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert cli.main(["tasks", "two-ranks"]) == 0
+    told = capsys.readouterr().out
+    assert "accuracy at least 0.900 on digits" in told
+    assert "time at most 1.35 times the slowest accepted solution's" in told
