@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.catalog.problems import spelled
 from grader.catalog.toml_lines import Key
-from grader.launch.arguments import PLACEHOLDERS, unknown_placeholders
+from grader.launch.arguments import NAMES_IN_BRACES, unknown_names
 from grader.model.task import Limits
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def problems(raw: dict[str, Any]) -> list[tuple[Key, str]]:
             found.append((key, f"{spelled(key)}: {_ALONE}"))
         key = (*place, "arguments")
         arguments = table.get("arguments")
-        strange = unknown_placeholders("\n".join(map(str, arguments))) if isinstance(arguments, list) else []
+        strange = unknown_names("\n".join(map(str, arguments))) if isinstance(arguments, list) else []
         found += [
-            (key, f"{spelled(key)}: {one} stands for nothing; there are {', '.join(PLACEHOLDERS)}.")
+            (key, f"{spelled(key)}: {one} stands for nothing; there are {', '.join(NAMES_IN_BRACES)}.")
             for one in strange
         ]
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-PLACEHOLDERS = ("{nproc}", "{nnodes}", "{node_rank}", "{world_size}", "{master_addr}", "{master_port}")
+NAMES_IN_BRACES = ("{nproc}", "{nnodes}", "{node_rank}", "{world_size}", "{master_addr}", "{master_port}")
 _BRACED = re.compile(r"\{\w*\}")
 
 
@@ -14,6 +14,6 @@ def fill_in(text: str, values: Mapping[str, object]) -> str:
     return _BRACED.sub(lambda found: str(values.get(found[0], found[0])), text)
 
 
-def unknown_placeholders(text: str) -> list[str]:
+def unknown_names(text: str) -> list[str]:
     """Names in braces that stand for nothing."""
-    return [name for name in _BRACED.findall(text) if name not in PLACEHOLDERS]
+    return [name for name in _BRACED.findall(text) if name not in NAMES_IN_BRACES]

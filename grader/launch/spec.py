@@ -106,7 +106,7 @@ class LaunchSpec:
         return rank - self.ranks.start
 
     def arguments(self, master_port: int | str) -> tuple[str, ...]:
-        """`argv` with placeholders filled in."""
+        """`argv` with the names in braces filled in."""
         values = {
             "{nproc}": self.nproc_per_node,
             "{nnodes}": self.nnodes,
