@@ -38,7 +38,10 @@ JUDGE = """() => axe.run(document, {
 # numbers from the page before it.
 NO_PAGES = {
     *(f"/attempts/{{attempt_id}}/{place}" for place in ("live", "source", "files/{name}")),
-    *(f"/courses/{{course_id}}/tasks/{{course_task_id}}/{place}" for place in ("skeleton", "figures/{name}")),
+    *(
+        f"/courses/{{course_id}}/tasks/{{course_task_id}}/{place}"
+        for place in ("skeleton", "notebook", "figures/{name}")
+    ),
     *(
         f"/courses/{{course_id}}/exports/{file}"
         for file in ("gradebook.csv", "gradebook.json", "attempts.csv")
