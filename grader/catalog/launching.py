@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.catalog.problems import spelled
 from grader.catalog.toml_lines import Key
-from grader.launch.arguments import NAMES_IN_BRACES, unknown_names
+from grader.model.launch_arguments import NAMES_IN_BRACES, unknown_names
 from grader.model.task import Limits
 
 if TYPE_CHECKING:

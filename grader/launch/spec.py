@@ -6,10 +6,10 @@ Nothing in it is secret: what seals the run's trace is drawn by the supervisor i
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 
-from grader.launch.arguments import fill_in
-
+_IN_BRACES = re.compile(r"\{\w*\}")
 MOST_TRACE_BYTES = 256 << 20
 """Of all ranks together: in memory they take eight times as much, and a core reads ten million bytes in a second."""
 
@@ -115,7 +115,9 @@ class LaunchSpec:
             "{master_addr}": self.master_addr,
             "{master_port}": master_port,
         }
-        return tuple(fill_in(text, values) for text in self.argv)
+        return tuple(
+            _IN_BRACES.sub(lambda found: str(values.get(found[0], found[0])), text) for text in self.argv
+        )
 
     def name(self, rank: int) -> str:
         """A rank in a sentence; with its node where there are several."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from grader.launch.arguments import fill_in
+from grader.model.launch_arguments import fill_in
 
 
 def start_command(

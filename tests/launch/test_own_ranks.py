@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from grader.launch.spec import LaunchSpec
+from grader.model.launch_arguments import NAMES_IN_BRACES
 from grader.run.conformance.traces import SEARCH
 from tests.launch.conftest import Launch, Launched
 
@@ -148,6 +150,12 @@ def test_an_error_after_its_ranks_is_the_scripts(launch: Launch) -> None:
     ran = launch(script, launcher="python", probe=True, argv=("fork", *ARGUMENTS))
     assert ran.record.ending.value == "crashed"
     assert "raised KeyError at train.py" in ran.record.ending_reason
+
+
+def test_what_a_task_may_write_in_braces_is_filled_in() -> None:
+    """The names that a task's author is told of are those that a run knows."""
+    spec = LaunchSpec("a", "python", 2, "", (*NAMES_IN_BRACES, "{else}"), "", "", "", "", "", 9.0)
+    assert [text for text in spec.arguments(29500) if "{" in text] == ["{else}"]
 
 
 def test_arguments_are_the_same_under_every_launcher(launch: Launch) -> None:
