@@ -7,17 +7,15 @@ before a commit, too.
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.catalog.git_output import git_output
 from grader.catalog.package_files import PACKAGE, judging_files, running_files
 from grader.errors import UsageError
 from grader.model.promise import PromisedSubmission
 from grader.model.task import Task
 from grader.plugins.sources import COURSE_FOLDERS, DIAGNOSES, RULES, RUNTIMES, foreign_files
-
-_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +91,7 @@ def changes_since(revision: str) -> Changes:
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
-    """Standard output; None where git fails or there is none."""
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, timeout=_TIMEOUT_S, check=False
-        )
+        return git_output(folder, *arguments)
     except FileNotFoundError:
         raise UsageError("--changed-since asks git, which is not installed here") from None
-    except subprocess.TimeoutExpired:
-        return None
-    return done.stdout if done.returncode == 0 else None

@@ -85,6 +85,10 @@ def needs_clock(task: str, promised: PromisedSubmission) -> bool:
 FIRST, FURTHER = told_first()
 
 
+def submissions_to_judge(task: str, further: bool) -> list[PromisedSubmission]:
+    return [promised for name, promised in (FURTHER if further else FIRST) if name == task]
+
+
 @dataclass(frozen=True)
 class Proving:
     """Judges submissions of a task side by side, once a test asks for one of them; `folder`: for their attempts."""
@@ -93,14 +97,12 @@ class Proving:
 
     def case(self, task: str, promised: PromisedSubmission, further: bool) -> VerifyCase:
         """What was found out about one, with some of its neighbours."""
-        mine = [promised for name, promised in (FURTHER if further else FIRST) if name == task]
-        part = mine.index(promised) // TOGETHER
+        part = submissions_to_judge(task, further).index(promised) // TOGETHER
         return self._judge(task, further, part)[promised.name]
 
     @cache  # noqa: B019  one object, which lives as long as the module
     def _judge(self, task: str, further: bool, part: int) -> dict[str, VerifyCase]:
-        mine = [promised for name, promised in (FURTHER if further else FIRST) if name == task]
-        mine = mine[part * TOGETHER : (part + 1) * TOGETHER]
+        mine = submissions_to_judge(task, further)[part * TOGETHER : (part + 1) * TOGETHER]
         # Once more after a failure: promises that held have left their evidence, and only the others run.
         reuse = Reuse.WHERE_KEPT if AGAIN in os.environ else Reuse.NEVER
         found: dict[str, VerifyCase] = {}
@@ -184,5 +186,5 @@ def test_every_rule_of_the_task_has_a_flawed_submission() -> None:
     assert {rule.code for rule in load_rules() if rule.severity is Severity.ERROR} <= everywhere
     for name, task in TASKS.items():
         picked = set(task.checks)
-        shown = {code for shown, promised in (*FIRST, *FURTHER) if shown == name for code in promised.codes}
+        shown = {code for of, promised in (*FIRST, *FURTHER) if of == name for code in promised.codes}
         assert picked <= shown, name
