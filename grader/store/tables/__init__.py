@@ -13,6 +13,7 @@ from grader.store.tables.ended_session import EndedSessionRow
 from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
+from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
 from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
@@ -40,6 +41,7 @@ __all__ = [
     "GateRow",
     "GradeCodeRow",
     "GradeRow",
+    "IdentityRow",
     "InvitationRow",
     "MembershipRow",
     "OutboxRow",

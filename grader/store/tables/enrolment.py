@@ -7,12 +7,18 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from grader.store.tables.base import Base, Id, one_of
+from grader.store.tables.base import Base, Id, SafeString, one_of
 from grader.store.tables.person import Role
 
 
 class EnrolmentRow(Base):
-    """One person in one course; `role` is what they are there: learner or instructor."""
+    """One person in one course.
+
+    Attributes:
+        role: what they are there: learner, assistant, observer or instructor.
+        section: group of the timetable that a learner is taught in, or that an assistant grades; None: all.
+        external_id: what another system calls them, such as a student number.
+    """
 
     __tablename__ = "enrolments"
     __table_args__ = (UniqueConstraint("course_id", "person_id"),)
@@ -22,6 +28,8 @@ class EnrolmentRow(Base):
     person_id: Mapped[int] = mapped_column(ForeignKey("people.id", ondelete="CASCADE"), index=True)
     role: Mapped[Role] = mapped_column(one_of(Role))
     created_at: Mapped[datetime]
+    section: Mapped[str | None] = mapped_column(SafeString(120))
+    external_id: Mapped[str | None] = mapped_column(SafeString(120))
 
 
 class ExtensionRow(Base):

@@ -11,10 +11,14 @@ from grader.store.tables.base import Base, Id, SafeString, one_of
 
 
 class Role(StrEnum):
-    """What somebody may do."""
+    """What somebody may do: on the site (learner, instructor, admin, ci), or in a course (the first four)."""
 
     LEARNER = "learner"
     INSTRUCTOR = "instructor"
+    ASSISTANT = "assistant"
+    """Grades learners in a course, and sees none of its settings."""
+    OBSERVER = "observer"
+    """Sees what a course's staff sees of its learners, and changes nothing."""
     ADMIN = "admin"
     CI = "ci"
 
@@ -24,6 +28,7 @@ class PersonRow(Base):
 
     Attributes:
         login: unique, lower case.
+        email: where mail reaches them, lower case; None: nobody said. Not unique, and no proof of who somebody is.
         password_hash: Argon2; None: this account signs in with tokens only.
         must_change: the password is a one-time one.
         session_epoch: raised whenever all sessions of this account shall end; sessions name the epoch of their start.
@@ -43,3 +48,4 @@ class PersonRow(Base):
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
     signed_in_at: Mapped[datetime | None]
+    email: Mapped[str | None] = mapped_column(SafeString(254), index=True)
