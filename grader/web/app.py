@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from grader.web.error_responses import UnexpectedErrors, add_handlers
+from grader.web.languages import PageLanguage
 from grader.web.monitoring import health
 from grader.web.monitoring.request_log import RequestLog
 from grader.web.routes import load_routes
@@ -54,6 +55,7 @@ def create_app(service: WebService) -> FastAPI:
     app.include_router(load_routes("grader.web.pages"), dependencies=known, include_in_schema=False)
     app.include_router(health.router)
     app.add_middleware(UnexpectedErrors)
+    app.add_middleware(PageLanguage)
     app.add_middleware(BodyLimits, max_bytes=service.max_upload_bytes)
     app.add_middleware(Overload)
     app.add_middleware(RequestLog, service=service)

@@ -22,6 +22,8 @@ from grader.report.markdown_html import statement_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import visible
 from grader.store.attempts import StoredAttempt
+from grader.translation import current_language, gettext, languages, ngettext
+from grader.web.languages import LANGUAGES, here_in
 
 _HERE = Path(__file__).parent
 _REPORT = _HERE.parent / "report" / "templates"
@@ -34,6 +36,10 @@ _MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 def environment() -> Environment:
     """A template engine with our filters and words; `grader/web/templates` is its only folder."""
     made = page_engine(_HERE / "templates")
+    made.add_extension("jinja2.ext.i18n")
+    made.policies["ext.i18n.trimmed"] = True
+    # The extension's own method; it knows nothing of requests, our functions ask for the present one's language.
+    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
     made.filters |= {
         "markdown": statement_html,
         "visible": visible,
@@ -49,6 +55,9 @@ def environment() -> Environment:
         "relative": relative,
         "ordinal": wording.ordinal,
         "attempt_name": attempt_name,
+        "current_language": current_language,
+        "here_in": here_in,
+        "page_languages": {code: LANGUAGES[code] for code in languages()},
         "headline": _headline,
         "outcome_of": banner.outcome,
         "tone_of": banner.tone,

@@ -16,9 +16,9 @@ from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.limits import Limit, Refusal, late_factor
 from grader.store.progress import OwnTask, progress
+from grader.web.languages import LANGUAGES, read_languages
 from grader.web.learner.attempts_left import attempts_left
 from grader.web.learner.points_chart import points_chart
-from grader.web.learner.read_languages import LANGUAGES, read_languages
 from grader.web.learner.source_findings import source_findings
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import TaskInCourse, Visitor, not_found

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, Response
 
 from grader.notebooks.lab import lab_notebook
+from grader.web.languages import read_languages
 from grader.web.learner.open_task import open_task
-from grader.web.learner.read_languages import read_languages
 from grader.web.learner.task_page import task_page
 from grader.web.security.access import SignedIn, VisibleCourseTask, not_found
 from grader.web.service import ServiceDep

@@ -1,0 +1,69 @@
+"""Texts of pages and mails in the language of whoever reads them, through gettext; English is what stands in the code.
+
+The language is the present request's, or the one of a block (`in_language`). Catalogs are `locale/LANGUAGE.po`;
+`make texts` brings them up to date. Knows no page.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from gettext import GNUTranslations, NullTranslations
+from pathlib import Path
+
+ENGLISH = "en"
+_FOLDER = Path(__file__).parent / "locale"
+_current: ContextVar[str] = ContextVar("language", default=ENGLISH)
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """Codes of the languages that there are catalogs for, English first."""
+    return (ENGLISH, *sorted(path.stem for path in _FOLDER.glob("*.po")))
+
+
+def chosen(wanted: Iterable[str]) -> str:
+    """The first of these codes that there is a catalog for; English where there is none."""
+    return next((code for code in wanted if code in languages()), ENGLISH)
+
+
+def current_language() -> str:
+    """The code of the language that texts are in now."""
+    return _current.get()
+
+
+@contextmanager
+def in_language(code: str) -> Iterator[None]:
+    """Meanwhile texts are in that language."""
+    before = _current.set(chosen([code]))
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def gettext(text: str) -> str:
+    """The text in the present language, or as it is where the catalog has none."""
+    return _catalog(_current.get()).gettext(text)
+
+
+def ngettext(one: str, many: str, number: int) -> str:
+    """The same, in the form that goes with the number."""
+    return _catalog(_current.get()).ngettext(one, many, number)
+
+
+@cache
+def _catalog(code: str) -> NullTranslations:
+    if code == ENGLISH:
+        return NullTranslations()
+    from babel.messages.mofile import write_mo
+    from babel.messages.pofile import read_po
+
+    compiled = io.BytesIO()
+    with (_FOLDER / f"{code}.po").open("rb") as file:
+        write_mo(compiled, read_po(file, locale=code))
+    compiled.seek(0)
+    return GNUTranslations(compiled)
