@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.store.tables.announcement import AnnouncementRow
 from grader.store.tables.api_token import ApiTokenRow
 from grader.store.tables.artifact import ArtifactRow, BlobRow
 from grader.store.tables.attempt import AttemptRow
@@ -16,6 +17,7 @@ from grader.store.tables.event import EventRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
+from grader.store.tables.mail import BouncedAddressRow, MailChoiceRow
 from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
@@ -24,13 +26,16 @@ from grader.store.tables.review import CommentRow, OverrideRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
 from grader.store.tables.task_version import TaskVersionRow
+from grader.store.tables.webhook import WebhookRow
 
 __all__ = [
+    "AnnouncementRow",
     "ApiTokenRow",
     "ArtifactRow",
     "AttemptRow",
     "Base",
     "BlobRow",
+    "BouncedAddressRow",
     "CertificateRow",
     "CommentRow",
     "CourseRow",
@@ -46,6 +51,7 @@ __all__ = [
     "GradeRow",
     "IdentityRow",
     "InvitationRow",
+    "MailChoiceRow",
     "MembershipRow",
     "OutboxRow",
     "OverrideRow",
@@ -55,5 +61,6 @@ __all__ = [
     "SubmissionRow",
     "TaskVersionRow",
     "TurnRow",
+    "WebhookRow",
     "WorkerRow",
 ]
