@@ -18,6 +18,7 @@ from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import add_event
 from grader.store.grades import NewGrade, record_grade
+from grader.store.notices import notify_judged
 from grader.store.standings import recompute_standings
 from grader.store.tables import ArtifactRow, AttemptRow, OutboxRow
 from grader.store.tables.attempt import AttemptState
@@ -108,6 +109,7 @@ def finish(
             )
         add_event(connection, attempt_id, row.event_seq, "judged", verdict=grade.verdict, points=grade.points)
         recompute_standings(connection, row.course_task_id, [row.person_id])
+        notify_judged(connection, [attempt_id])
         return AttemptEnding.JUDGED
 
 

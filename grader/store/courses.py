@@ -15,6 +15,7 @@ from grader.errors import InfraError, UsageError
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.notices import notify_dates
 from grader.store.standings import recompute_standings
 from grader.store.tables import CourseRow, CourseTaskRow
 from grader.store.tables.course_task import LatePolicy
@@ -183,16 +184,19 @@ def set_task(
         connection.execute(
             select(CourseRow.id).where(CourseRow.id == course_id).with_for_update(key_share=True)
         ).scalar_one()
-        found = connection.execute(
-            select(CourseTaskRow.id).where(
+        there = connection.execute(
+            select(CourseTaskRow.id, CourseTaskRow.opens_at, CourseTaskRow.due_at).where(
                 CourseTaskRow.course_id == course_id,
                 CourseTaskRow.task == task,
                 CourseTaskRow.profile == profile,
             )
-        ).scalar_one_or_none()
-        if found is not None:
+        ).one_or_none()
+        if there is not None:
+            found = there.id
             connection.execute(update(CourseTaskRow).where(CourseTaskRow.id == found).values(**values))
             recompute_standings(connection, found)
+            if (there.opens_at, there.due_at) != (terms.opens_at, terms.due_at):
+                notify_dates(connection, found)
         else:
             last = connection.execute(
                 select(func.coalesce(func.max(CourseTaskRow.position), 0)).where(

@@ -13,6 +13,7 @@ from grader.store.care import may_entrust, note_memberships
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.notices import notify_dates
 from grader.store.standings import recompute_standings
 from grader.store.tables import CourseRow, CourseTaskRow, EnrolmentRow, ExtensionRow, PersonRow
 from grader.store.tables.person import Role
@@ -196,6 +197,8 @@ def extend(
                 ],
             )
             recompute_standings(connection, course_task_id)
+            people = select(EnrolmentRow.person_id).where(EnrolmentRow.id.in_(moved))
+            notify_dates(connection, course_task_id, list(connection.execute(people).scalars()))
         audit(
             connection,
             f"course:{course_id}",
@@ -245,6 +248,7 @@ def retract_extension(store: Store, course_task_id: int, person_id: int, *, acto
         ).rowcount
         if gone:
             recompute_standings(connection, course_task_id, [person_id])
+            notify_dates(connection, course_task_id, [person_id])
             audit(
                 connection,
                 f"course:{course_id}",

@@ -19,6 +19,7 @@ from grader.model.grade import Verdict
 from grader.store.attempt_endings import cancel
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.notices import notify_judged
 from grader.store.standings import recompute_standings
 from grader.store.submissions import enqueue
 from grader.store.tables import AttemptRow, CourseTaskRow, EventRow, GradeRow
@@ -184,7 +185,7 @@ def apply(store: Store, batch: str, *, actor_id: int) -> int:
                 AttemptRow.counts.is_(False),
             )
             .values(counts=True)
-            .returning(AttemptRow.course_task_id, AttemptRow.person_id)
+            .returning(AttemptRow.id, AttemptRow.course_task_id, AttemptRow.person_id)
         ).all()
         for course_task_id in sorted({row.course_task_id for row in rows}):
             recompute_standings(
@@ -192,6 +193,7 @@ def apply(store: Store, batch: str, *, actor_id: int) -> int:
                 course_task_id,
                 sorted({row.person_id for row in rows if row.course_task_id == course_task_id}),
             )
+        notify_judged(connection, [row.id for row in rows])
         audit(connection, f"regrade:{batch}", "regrade_applied", actor_id=actor_id, number=len(rows))
         return len(rows)
 

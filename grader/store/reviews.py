@@ -13,6 +13,7 @@ from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import add_event
 from grader.store.held_attempts import open_questions
+from grader.store.notices import notify_comment, notify_decided
 from grader.store.questions import ANSWERED, ASKED
 from grader.store.standings import recompute_standings
 from grader.store.tables import AttemptRow, CommentRow, GradeRow, OverrideRow, PersonRow
@@ -88,6 +89,7 @@ def override(
             reason=reason,
         )
         recompute_standings(connection, course_task_id, [person_id])
+        notify_decided(connection, attempt_id, seq)
         return override_id
 
 
@@ -103,6 +105,8 @@ def withdraw_override(store: Store, attempt_id: int, *, actor_id: int) -> bool:
         ).rowcount
         add_event(connection, attempt_id, seq, "override_withdrawn", actor_id=actor_id, number=done)
         recompute_standings(connection, course_task_id, [person_id])
+        if done:
+            notify_decided(connection, attempt_id, seq)
         return bool(done)
 
 
@@ -157,6 +161,7 @@ def comment(
             .returning(CommentRow.id)
         ).scalar_one()
         add_event(connection, attempt_id, seq, "commented", actor_id=author_id, comment_id=comment_id)
+        notify_comment(connection, attempt_id, comment_id, author_id)
         return comment_id
 
 

@@ -17,6 +17,7 @@ from grader.model.grade import Verdict
 from grader.store.attempt_results import judged_attempts, result_columns, result_of
 from grader.store.tables import AttemptRow, CourseTaskRow, OverrideRow, StandingRow
 from grader.store.tables.attempt import AttemptState
+from grader.store.webhook_events import tell_grades
 
 
 def recompute_standings(
@@ -39,18 +40,22 @@ def recompute_standings(
         )
         .order_by(AttemptRow.person_id, root, AttemptRow.id)
     ).all()
-    connection.execute(
-        delete(StandingRow).where(
-            StandingRow.course_task_id == course_task_id,
-            *([] if person_ids is None else [StandingRow.person_id.in_(person_ids)]),
-        )
+    theirs = (
+        StandingRow.course_task_id == course_task_id,
+        *([] if person_ids is None else [StandingRow.person_id.in_(person_ids)]),
     )
+    before = {row.person_id: tuple(row) for row in connection.execute(_COUNTS.where(*theirs))}
+    connection.execute(delete(StandingRow).where(*theirs))
     standings = [
         {"course_task_id": course_task_id, "person_id": person_id, **_best(attempts)}
         for person_id, attempts in groupby(rows, key=lambda row: row.person_id)
     ]
     if standings:
         connection.execute(insert(StandingRow), standings)
+    after = {row["person_id"]: tuple(row[name] for name in _COUNTED) for row in standings}
+    changed = {person for person in {*before, *after} if before.get(person) != after.get(person)}
+    if changed:
+        tell_grades(connection, course_task_id, changed)
 
 
 def _best(attempts: Iterable[Row[*tuple[Any, ...]]]) -> dict[str, Any]:
@@ -77,3 +82,8 @@ def _best(attempts: Iterable[Row[*tuple[Any, ...]]]) -> dict[str, Any]:
         "late_days": result.late_days,
         "overridden": result.decided,
     }
+
+
+# Another attempt that counts for as much changes no grade.
+_COUNTED = ("person_id", "verdict", "points", "max_points")
+_COUNTS = select(*(getattr(StandingRow, name) for name in _COUNTED))

@@ -19,6 +19,7 @@ from grader.store.eligibility import AnyRow, LearnerTask, due_date, earlier_requ
 from grader.store.events import ADD_EVENT, add_event
 from grader.store.grades import copy_grade, judged_before
 from grader.store.limits import Limit, Refusal, days_late
+from grader.store.notices import notify_judged
 from grader.store.standings import recompute_standings
 from grader.store.tables import AttemptRow, OutboxRow, SourceRow, SubmissionRow
 from grader.store.tables.attempt import AttemptState, Lane
@@ -281,6 +282,7 @@ def _answer(
         connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin
     )
     recompute_standings(connection, terms.id, [person_id])
+    notify_judged(connection, [attempt_id])
     late = days_late(terms.now, due_date(terms))
     return Receipt(values["submission_id"], attempt_id, AttemptState.JUDGED, late)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.store.tables.announcement import AnnouncementRow
 from grader.store.tables.api_token import ApiTokenRow
 from grader.store.tables.artifact import ArtifactRow, BlobRow
 from grader.store.tables.attempt import AttemptRow
@@ -9,12 +10,14 @@ from grader.store.tables.base import Base
 from grader.store.tables.certificate import CertificateRow
 from grader.store.tables.course import CourseRow
 from grader.store.tables.course_task import CourseTaskRow
+from grader.store.tables.delivery import DeliveryChannelRow, DeliveryRow
 from grader.store.tables.ended_session import EndedSessionRow
 from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
+from grader.store.tables.mail import BouncedAddressRow, MailChoiceRow
 from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
@@ -23,17 +26,22 @@ from grader.store.tables.review import CommentRow, OverrideRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
 from grader.store.tables.task_version import TaskVersionRow
+from grader.store.tables.webhook import WebhookRow
 
 __all__ = [
+    "AnnouncementRow",
     "ApiTokenRow",
     "ArtifactRow",
     "AttemptRow",
     "Base",
     "BlobRow",
+    "BouncedAddressRow",
     "CertificateRow",
     "CommentRow",
     "CourseRow",
     "CourseTaskRow",
+    "DeliveryChannelRow",
+    "DeliveryRow",
     "EndedSessionRow",
     "EnrolmentRow",
     "EventRow",
@@ -43,6 +51,7 @@ __all__ = [
     "GradeRow",
     "IdentityRow",
     "InvitationRow",
+    "MailChoiceRow",
     "MembershipRow",
     "OutboxRow",
     "OverrideRow",
@@ -52,5 +61,6 @@ __all__ = [
     "SubmissionRow",
     "TaskVersionRow",
     "TurnRow",
+    "WebhookRow",
     "WorkerRow",
 ]
