@@ -86,7 +86,11 @@ def judged_attempts(decision: Any) -> FromClause:
             ),
         )
         .outerjoin(
-            LateDayUseRow, LateDayUseRow.attempt_id == func.coalesce(AttemptRow.regrade_of, AttemptRow.id)
+            LateDayUseRow,
+            and_(
+                LateDayUseRow.attempt_id == func.coalesce(AttemptRow.regrade_of, AttemptRow.id),
+                LateDayUseRow.person_id == AttemptRow.person_id,
+            ),
         )
         .outerjoin(latest, latest.c.root == func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
         .outerjoin(decision, decision.id == latest.c.id)

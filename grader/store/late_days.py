@@ -41,7 +41,13 @@ def days_in_use(
         select(CourseTaskRow.course_id, StandingRow.person_id, StandingRow.course_task_id, LateDayUseRow.days)
         .select_from(StandingRow)
         .join(AttemptRow, AttemptRow.id == StandingRow.attempt_id)
-        .join(LateDayUseRow, LateDayUseRow.attempt_id == func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
+        .join(
+            LateDayUseRow,
+            and_(
+                LateDayUseRow.attempt_id == func.coalesce(AttemptRow.regrade_of, AttemptRow.id),
+                LateDayUseRow.person_id == StandingRow.person_id,
+            ),
+        )
         .join(CourseTaskRow, CourseTaskRow.id == StandingRow.course_task_id)
         .where(CourseTaskRow.course_id.in_(course_ids), StandingRow.person_id.in_(person_ids))
     )

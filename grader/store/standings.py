@@ -49,7 +49,12 @@ def recompute_standings(
         tasks = list(
             connection.execute(select(CourseTaskRow.id).where(CourseTaskRow.course_id == course.id)).scalars()
         )
-    settled = [_settle(attempts, bank) for attempts in _judged(connection, tasks, person_ids)]
+    settled = [
+        _settle(person_id, attempts, bank)
+        for person_id, attempts in groupby(
+            _judged(connection, tasks, person_ids), key=lambda row: int(row.person_id)
+        )
+    ]
     connection.execute(
         delete(StandingRow).where(
             StandingRow.course_task_id.in_(tasks),
@@ -61,12 +66,18 @@ def recompute_standings(
         connection.execute(insert(StandingRow), standings)
     if bank is None:
         return
-    again = select(AttemptRow.id).where(
-        AttemptRow.course_task_id.in_(tasks),
-        *([] if person_ids is None else [AttemptRow.person_id.in_(person_ids)]),
+    again = select(AttemptRow.id).where(AttemptRow.course_task_id.in_(tasks))
+    connection.execute(
+        delete(LateDayUseRow).where(
+            LateDayUseRow.attempt_id.in_(again),
+            *([] if person_ids is None else [LateDayUseRow.person_id.in_(person_ids)]),
+        )
     )
-    connection.execute(delete(LateDayUseRow).where(LateDayUseRow.attempt_id.in_(again)))
-    uses = [{"attempt_id": root, "days": days} for learner in settled for root, days in learner.uses.items()]
+    uses = [
+        {"attempt_id": root, "person_id": learner.person_id, "days": days}
+        for learner in settled
+        for root, days in learner.uses.items()
+    ]
     if uses:
         connection.execute(insert(LateDayUseRow), uses)
 
@@ -101,17 +112,18 @@ class _Counting:
 class _Settled:
     """What counts for one learner, by task; and the late days that each attempt takes, by the one handed in."""
 
+    person_id: int
     counting: dict[int, _Counting] = field(default_factory=dict)
     uses: dict[int, int] = field(default_factory=dict)
 
 
-def _settle(attempts: Iterable[Row[*tuple[Any, ...]]], bank: LateBank | None) -> _Settled:
+def _settle(person_id: int, attempts: Iterable[Row[*tuple[Any, ...]]], bank: LateBank | None) -> _Settled:
     """One learner's attempts in the order in which they were handed in: of equal ones the earlier counts.
 
     Each finds the late days that what counted elsewhere by then has left, so that nobody loses a day that they were
     told was used.
     """
-    settled = _Settled()
+    settled = _Settled(person_id)
     # Of a submission that was judged several times the last judgement holds.
     for root, row in {row.root: row for row in attempts}.items():
         free = 0
@@ -134,11 +146,11 @@ def _settle(attempts: Iterable[Row[*tuple[Any, ...]]], bank: LateBank | None) ->
 
 def _judged(
     connection: Connection, tasks: Sequence[int], person_ids: Sequence[int] | None
-) -> list[list[Row[*tuple[Any, ...]]]]:
+) -> Sequence[Row[*tuple[Any, ...]]]:
     """Judged attempts that count, learner by learner, in the order in which they were handed in."""
     root = func.coalesce(AttemptRow.regrade_of, AttemptRow.id)
     decision = aliased(OverrideRow)
-    rows = connection.execute(
+    return connection.execute(
         select(
             AttemptRow.person_id,
             AttemptRow.course_task_id,
@@ -156,4 +168,3 @@ def _judged(
         )
         .order_by(AttemptRow.person_id, root, AttemptRow.id)
     ).all()
-    return [list(own) for _, own in groupby(rows, key=lambda row: row.person_id)]

@@ -12,9 +12,12 @@ from grader.store.tables.base import Base
 
 
 class LateDayUseRow(Base):
-    """How many late days the attempt that was handed in would use, or uses where it counts; none: no row."""
+    """How many late days the attempt that was handed in takes from that learner, if it counts; none: no row."""
 
     __tablename__ = "late_day_uses"
 
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True)
+    person_id: Mapped[int] = mapped_column(
+        ForeignKey("people.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
     days: Mapped[int]

@@ -54,12 +54,17 @@ def upgrade() -> None:
     op.create_table(
         "late_day_uses",
         sa.Column("attempt_id", Int, nullable=False),
+        sa.Column("person_id", Int, nullable=False),
         sa.Column("days", Int, nullable=False),
-        sa.PrimaryKeyConstraint("attempt_id", name="pk_late_day_uses"),
+        sa.PrimaryKeyConstraint("attempt_id", "person_id", name="pk_late_day_uses"),
         sa.ForeignKeyConstraint(
             ["attempt_id"], ["attempts.id"], name="fk_late_day_uses_attempt_id", ondelete="CASCADE"
         ),
+        sa.ForeignKeyConstraint(
+            ["person_id"], ["people.id"], name="fk_late_day_uses_person_id", ondelete="CASCADE"
+        ),
     )
+    op.create_index("ix_late_day_uses_person_id", "late_day_uses", ["person_id"])
 
 
 def downgrade() -> None:
