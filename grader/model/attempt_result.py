@@ -17,6 +17,7 @@ class AttemptResult:
         max_points: 100; it may be another number on an earlier scale.
         judged_verdict, judged_points: as the judge gave them.
         late_days: days begun after the due date; late_loss: share of the points that they cost, 0–1.
+        free_days: so many of them are late days that the course gives, which cost nothing.
         decided: an instructor set what counts.
         held_since: since when it waits for an instructor to decide; None: it does not.
         earlier_scale: it was judged when what could not be observed left the total.
@@ -32,6 +33,7 @@ class AttemptResult:
     decided: bool = False
     held_since: datetime | None = None
     earlier_scale: bool = False
+    free_days: int = 0
 
     @property
     def as_judged(self) -> bool:

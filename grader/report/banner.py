@@ -90,8 +90,9 @@ def _change(result: AttemptResult) -> str:
 
 
 def _late(result: AttemptResult) -> str:
+    free = f", {plural(result.free_days, 'late day')} used" if result.free_days else ""
     loss = f", −{result.late_loss:.0%}".replace("%", " %") if result.late_loss else ""
-    return f"{plural(result.late_days, 'day')} late{loss}"
+    return f"{plural(result.late_days, 'day')} late{free}{loss}"
 
 
 def tone(result: AttemptResult) -> str:

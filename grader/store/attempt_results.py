@@ -6,19 +6,20 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, and_, func, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, case, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import SCHEMA, Verdict
 from grader.store.database import Store
-from grader.store.limits import days_late, late_factor
+from grader.store.limits import days_late, free_days_wanted, late_factor
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
     EnrolmentRow,
     ExtensionRow,
     GradeRow,
+    LateDayUseRow,
     OverrideRow,
     SubmissionRow,
 )
@@ -38,9 +39,15 @@ def result_columns(decision: Any) -> list[ColumnElement[Any]]:
         func.substr(GradeRow.document, 1, _SCHEMA_WITHIN).label("document_head"),
         GradeRow.created_at.label("judged_at"),
         SubmissionRow.submitted_at.label("submitted_at"),
-        func.coalesce(ExtensionRow.due_at, CourseTaskRow.due_at).label("due_at"),
+        # An exam is over or not: what it took is not late.
+        case(
+            (CourseTaskRow.exam_minutes.is_(None), func.coalesce(ExtensionRow.due_at, CourseTaskRow.due_at))
+        ).label("due_at"),
+        CourseTaskRow.grace_minutes.label("grace_minutes"),
         CourseTaskRow.late_policy.label("late_policy"),
         CourseTaskRow.late_loss.label("late_loss"),
+        CourseTaskRow.late_days.label("most_late_days"),
+        func.coalesce(LateDayUseRow.days, 0).label("free_days"),
         decision.verdict.label("decided_verdict"),
         decision.points.label("decided_points"),
     ]
@@ -78,18 +85,32 @@ def judged_attempts(decision: Any) -> FromClause:
                 ExtensionRow.course_task_id == AttemptRow.course_task_id,
             ),
         )
+        .outerjoin(
+            LateDayUseRow,
+            and_(
+                LateDayUseRow.attempt_id == func.coalesce(AttemptRow.regrade_of, AttemptRow.id),
+                LateDayUseRow.person_id == AttemptRow.person_id,
+            ),
+        )
         .outerjoin(latest, latest.c.root == func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
         .outerjoin(decision, decision.id == latest.c.id)
     )
     return joined
 
 
-def result_of(row: Any) -> AttemptResult:
-    """What an attempt counts as, from the columns above."""
-    late = days_late(row.submitted_at, row.due_at)
-    kept = late_factor(row.late_policy, row.late_loss, late)
+def result_of(row: Any, free_days: int | None = None) -> AttemptResult:
+    """What an attempt counts as, from the columns above.
+
+    `free_days`: late days that it may take; None: those that it was settled to take.
+    """
     decided = row.decided_verdict is not None
     verdict = row.decided_verdict if decided else row.verdict
+    late = days_late(row.submitted_at, row.due_at, row.grace_minutes)
+    free = 0
+    if not decided and verdict is not Verdict.HELD:
+        wanted = free_days_wanted(late, row.late_policy, row.most_late_days)
+        free = min(wanted, row.free_days if free_days is None else free_days)
+    kept = late_factor(row.late_policy, row.late_loss, late - free)
     # What an instructor gives is given: lateness was before their eyes.
     points = row.decided_points if decided else round(row.points * kept, 2)
     held = verdict is Verdict.HELD
@@ -101,6 +122,7 @@ def result_of(row: Any) -> AttemptResult:
         judged_points=row.points,
         late_days=late,
         late_loss=round(1.0 - kept, 4),
+        free_days=free,
         decided=decided,
         held_since=row.judged_at if held else None,
         earlier_scale=_earlier_scale(row.document_head),

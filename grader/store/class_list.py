@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
 from grader.store import credentials
+from grader.store.archived_courses import refuse_archived
 from grader.store.care import may_entrust, note_memberships
 from grader.store.clock import database_now
 from grader.store.database import Store
@@ -122,6 +123,7 @@ def _take_over(
     hashes: Mapping[str, str],
     actor_id: int | None,
 ) -> tuple[TakenOver, ...]:
+    refuse_archived(connection, f"course:{course_id}", ("enrolled",))
     there = _known(connection, hashes)
     new = [one for one in listed if one.login not in there]
     if new:

@@ -15,6 +15,8 @@ from grader.errors import InfraError, UsageError
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.exam_freeze import refuse_during_exam
+from grader.store.limits import LateBank
 from grader.store.notices import notify_dates
 from grader.store.standings import recompute_standings
 from grader.store.tables import CourseRow, CourseTaskRow
@@ -41,6 +43,8 @@ class TaskTerms:
     max_total: int | None = None
     max_concurrent: int | None = None
     hidden_until_due: bool = False
+    grace_minutes: int | None = None
+    exam_minutes: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.late_loss <= 1:
@@ -50,6 +54,10 @@ class TaskTerms:
             for limit in (self.max_per_day, self.max_total, self.max_concurrent)
         ):
             raise ValueError("a limit below 1 would let nobody hand in; use opens_at for that")
+        if self.exam_minutes is not None and (
+            self.due_at is None or self.late_policy is not LatePolicy.CLOSED or self.exam_minutes < 1
+        ):
+            raise ValueError("an exam ends at a date, takes nothing late, and lasts a minute at least")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,7 @@ class AssignedTask:
         withdrawn: only its grades are left, see `task_withdrawal`.
         draft: learners do not know of it yet, see `task_drafts`.
         offered_version: a newer one that came with the course and waits for its staff, see `task_updates`.
+        released: learners are told how their exam went, see `exams`.
     """
 
     id: int
@@ -70,6 +79,7 @@ class AssignedTask:
     withdrawn: bool
     draft: bool
     offered_version: str | None
+    released: bool
     terms: TaskTerms
 
     @property
@@ -86,6 +96,9 @@ class CourseFacts:
         time_zone: IANA name of the zone in which its staff writes dates.
         about: what it says of itself; None: what its course file says.
         source: where it came from; None: its tasks are those of the folder of tasks.
+        draft: only its staff sees it yet; archived: it can be read, and nothing else.
+        file_name: what its course file calls it.
+        late_bank: late days that it gives each learner; None: none.
     """
 
     id: int
@@ -95,6 +108,10 @@ class CourseFacts:
     time_zone: str
     about: str | None
     source: str | None
+    draft: bool = False
+    archived: bool = False
+    file_name: str = ""
+    late_bank: LateBank | None = None
 
     @property
     def zone(self) -> tzinfo:
@@ -109,8 +126,10 @@ class CourseFacts:
             raise InfraError(f"this machine knows no time zone {self.time_zone}: install tzdata") from None
 
 
-def add_course(store: Store, name: str, title: str, *, actor_id: int | None = None) -> int:
-    """Make a course and return its id.
+def add_course(
+    store: Store, name: str, title: str, *, draft: bool = False, actor_id: int | None = None
+) -> int:
+    """Make a course and return its id; `draft`: only its staff sees it, until it is published.
 
     Raises:
         UsageError: there is a course of that name.
@@ -119,7 +138,12 @@ def add_course(store: Store, name: str, title: str, *, actor_id: int | None = No
         with store.write() as connection:
             course_id = connection.execute(
                 insert(CourseRow)
-                .values(name=name, title=title, created_at=database_now())
+                .values(
+                    name=name,
+                    title=title,
+                    created_at=database_now(),
+                    draft_since=database_now() if draft else None,
+                )
                 .returning(CourseRow.id)
             ).scalar_one()
             audit(connection, f"course:{course_id}", "course_added", actor_id=actor_id)
@@ -128,37 +152,17 @@ def add_course(store: Store, name: str, title: str, *, actor_id: int | None = No
         raise UsageError(f"there is a course named {name} already") from None
 
 
-def set_words(store: Store, course_id: int, title: str, about: str | None, *, actor_id: int | None) -> None:
-    """Give a course another title and another text about itself; None: that of its course file."""
-    with store.write() as connection:
-        connection.execute(
-            update(CourseRow).where(CourseRow.id == course_id).values(title=title, about=about)
-        )
-        audit(connection, f"course:{course_id}", "words_changed", actor_id=actor_id, title=title)
-
-
-def set_closed(store: Store, course_id: int, closed: bool, *, actor_id: int | None) -> None:
-    """Close a course, so that nothing more is handed in, or open it again."""
-    with store.write() as connection:
-        connection.execute(
-            update(CourseRow)
-            .where(CourseRow.id == course_id)
-            .values(closed_at=database_now() if closed else None)
-        )
-        audit(connection, f"course:{course_id}", "closed" if closed else "opened", actor_id=actor_id)
-
-
 def courses(store: Store) -> tuple[CourseFacts, ...]:
     """All courses, by name."""
     with store.read() as connection:
-        return tuple(CourseFacts(*row) for row in connection.execute(_COURSE.order_by(CourseRow.name)))
+        return tuple(_facts(row) for row in connection.execute(_COURSE.order_by(CourseRow.name)))
 
 
 def course(store: Store, course_id: int) -> CourseFacts | None:
     """The course of that id, or None."""
     with store.read() as connection:
         row = connection.execute(_COURSE.where(CourseRow.id == course_id)).one_or_none()
-    return None if row is None else CourseFacts(*row)
+    return None if row is None else _facts(row)
 
 
 def set_task(
@@ -169,21 +173,23 @@ def set_task(
     terms: TaskTerms,
     *,
     draft: bool = False,
+    during_exam: bool = False,
     actor_id: int | None = None,
 ) -> int:
     """Set a task at the end of a course, or change the terms of one that is set; returns its id there.
 
-    `draft`: one that is new there is not shown to learners yet.
+    `draft`: one that is new there is not shown to learners yet. `during_exam`: changed even where it is one that is on.
 
     What was judged stays judged by the version of its time (`regrades` judge again); who stands where follows the
     new dates.
+
+    Raises:
+        ExamRunsError: it is an exam that is on.
     """
     values = {field.name: getattr(terms, field.name) for field in fields(terms)}
     with store.write() as connection:
         # Of two instructors who add the same task at once, the second waits here and then changes it.
-        connection.execute(
-            select(CourseRow.id).where(CourseRow.id == course_id).with_for_update(key_share=True)
-        ).scalar_one()
+        lock_course(connection, course_id)
         there = connection.execute(
             select(CourseTaskRow.id, CourseTaskRow.opens_at, CourseTaskRow.due_at).where(
                 CourseTaskRow.course_id == course_id,
@@ -192,7 +198,9 @@ def set_task(
             )
         ).one_or_none()
         if there is not None:
-            found = there.id
+            found = int(there.id)
+            if not during_exam:
+                refuse_during_exam(connection, found)
             connection.execute(update(CourseTaskRow).where(CourseTaskRow.id == found).values(**values))
             recompute_standings(connection, found)
             if (there.opens_at, there.due_at) != (terms.opens_at, terms.due_at):
@@ -221,23 +229,14 @@ def set_task(
         return found
 
 
-def reorder(store: Store, course_id: int, task_ids: tuple[int, ...], *, actor_id: int | None) -> None:
-    """Put a course's tasks into this order.
+def lock_course(connection: Connection, course_id: int) -> None:
+    """Let nobody else change the course, its tasks or who stands where in them before this transaction ends.
 
-    Raises:
-        UsageError: these are not exactly the course's tasks.
+    Whoever also locks a task of the course takes this lock first.
     """
-    with store.write() as connection:
-        there = set(
-            connection.execute(select(CourseTaskRow.id).where(CourseTaskRow.course_id == course_id)).scalars()
-        )
-        if there != set(task_ids) or len(there) != len(task_ids):
-            raise UsageError("an order names each of the course's tasks once")
-        for position, task_id in enumerate(task_ids, start=1):
-            connection.execute(
-                update(CourseTaskRow).where(CourseTaskRow.id == task_id).values(position=position)
-            )
-        audit(connection, f"course:{course_id}", "tasks_reordered", actor_id=actor_id)
+    connection.execute(
+        select(CourseRow.id).where(CourseRow.id == course_id).with_for_update(key_share=True)
+    ).scalar_one()
 
 
 def tasks_of(store: Store, course_id: int) -> tuple[AssignedTask, ...]:
@@ -250,7 +249,7 @@ def course_task(store: Store, course_task_id: int) -> AssignedTask | None:
     """One task of a course, or None."""
     with store.read() as connection:
         row = connection.execute(_SET_TASK.where(CourseTaskRow.id == course_task_id)).one_or_none()
-    return None if row is None else AssignedTask(*(*row[:8], TaskTerms(*row[8:])))
+    return None if row is None else _assigned(row)
 
 
 def read_tasks(connection: Connection, course_id: int) -> tuple[AssignedTask, ...]:
@@ -260,7 +259,16 @@ def read_tasks(connection: Connection, course_id: int) -> tuple[AssignedTask, ..
             CourseTaskRow.position, CourseTaskRow.id
         )
     )
-    return tuple(AssignedTask(*(*row[:8], TaskTerms(*row[8:]))) for row in rows)
+    return tuple(map(_assigned, rows))
+
+
+def _assigned(row: Sequence[Any]) -> AssignedTask:
+    return AssignedTask(*(*row[:_NUM_OWN], TaskTerms(*row[_NUM_OWN:])))
+
+
+def _facts(row: Sequence[Any]) -> CourseFacts:
+    *facts, total, per_task = row
+    return CourseFacts(*facts, None if total is None else LateBank(total, per_task))
 
 
 _COURSE = select(
@@ -271,7 +279,13 @@ _COURSE = select(
     func.coalesce(CourseRow.time_zone, DEFAULT_ZONE),
     CourseRow.about,
     CourseRow.source,
-).select_from(CourseRow)
+    CourseRow.draft_since.is_not(None),
+    CourseRow.archived_at.is_not(None),
+    func.coalesce(CourseRow.file_name, CourseRow.name),
+    CourseRow.late_days_total,
+    CourseRow.late_days_per_task,
+).where(CourseRow.deleted_at.is_(None))
+_NUM_OWN = len(fields(AssignedTask)) - 1
 _SET_TASK = select(
     CourseTaskRow.id,
     CourseTaskRow.course_id,
@@ -281,5 +295,6 @@ _SET_TASK = select(
     CourseTaskRow.withdrawn_at.is_not(None),
     CourseTaskRow.draft_since.is_not(None),
     CourseTaskRow.offered_version,
+    CourseTaskRow.released_at.is_not(None),
     *(getattr(CourseTaskRow, field.name) for field in fields(TaskTerms)),
 )

@@ -12,12 +12,16 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection, Row, and_, bindparam, or_, select, tuple_
 
 from grader.store.clock import database_now
+from grader.store.late_days import days_in_use
 from grader.store.limits import (
     Caps,
     Dates,
+    ExamTime,
+    LateBank,
     Limit,
     Refusal,
     counts_against_limits,
+    days_late,
     refused_by_caps,
     refused_by_dates,
 )
@@ -26,6 +30,7 @@ from grader.store.tables import (
     CourseRow,
     CourseTaskRow,
     EnrolmentRow,
+    ExamSittingRow,
     ExtensionRow,
     SubmissionRow,
 )
@@ -60,15 +65,24 @@ def earlier_requests(connection: Connection, keys: Iterable[tuple[int, str]]) ->
 
 
 def refusals_of(connection: Connection, terms: dict[LearnerTask, AnyRow]) -> dict[LearnerTask, Refusal]:
-    """What stands in whose way. Instructors of the course hand in at any time, as often as they like."""
-    learning = {pair: one for pair, one in terms.items() if one.role is not Role.INSTRUCTOR}
+    """What stands in whose way.
+
+    Instructors of the course hand in at any time, as often as they like, unless it is archived.
+    """
+    archived = {
+        pair: Refusal(Limit.COURSE_ARCHIVED) for pair, one in terms.items() if one.archived_at is not None
+    }
+    learning = {
+        pair: one for pair, one in terms.items() if pair not in archived and one.role is not Role.INSTRUCTOR
+    }
     had: dict[LearnerTask, list[AnyRow]] = {pair: [] for pair, one in learning.items() if _counts(one)}
     if had:
         for row in connection.execute(_OWN, _apart(had)):
             if (pair := (row.person_id, row.course_task_id)) in had:
                 had[pair].append(row)
-    judged = {pair: _refusal(one, had.get(pair, [])) for pair, one in learning.items()}
-    return {pair: refusal for pair, refusal in judged.items() if refusal is not None}
+    free = _free_days(connection, learning)
+    judged = {pair: _refusal(one, had.get(pair, []), free.get(pair, 0)) for pair, one in learning.items()}
+    return archived | {pair: refusal for pair, refusal in judged.items() if refusal is not None}
 
 
 def due_date(terms: AnyRow) -> Any:
@@ -76,19 +90,47 @@ def due_date(terms: AnyRow) -> Any:
     return terms.extended or terms.due_at
 
 
+def late_on(terms: AnyRow, at: Any) -> int:
+    """Days begun after the due date of this learner at that moment; an exam takes nothing late."""
+    return 0 if terms.exam_minutes is not None else days_late(at, due_date(terms), terms.grace_minutes)
+
+
+def _free_days(connection: Connection, terms: dict[LearnerTask, AnyRow]) -> dict[LearnerTask, int]:
+    """Late days that are there for who is late just now, where their course gives any."""
+    late = {
+        pair: one for pair, one in terms.items() if one.late_days_total is not None and late_on(one, one.now)
+    }
+    if not late:
+        return {}
+    in_use = days_in_use(connection, {one.course_id for one in late.values()}, {pair[0] for pair in late})
+    found = {}
+    for pair, one in late.items():
+        used = in_use.get((one.course_id, pair[0]), {})
+        elsewhere = sum(days for task_id, days in used.items() if task_id != pair[1])
+        found[pair] = LateBank(one.late_days_total, one.late_days_per_task).available(elsewhere)
+    return found
+
+
 def _counts(terms: AnyRow) -> bool:
     return any(cap is not None for cap in (terms.max_per_day, terms.max_total, terms.max_concurrent))
 
 
-def _refusal(terms: AnyRow, attempts: list[AnyRow]) -> Refusal | None:
+def _refusal(terms: AnyRow, attempts: list[AnyRow], free_days: int) -> Refusal | None:
     if terms.closed_at is not None:
         return Refusal(Limit.COURSE_CLOSED)
-    refusal = refused_by_dates(
-        terms.now, Dates(terms.opens_at, due_date(terms), terms.late_policy, terms.late_days)
+    due_at = due_date(terms)
+    exam = None
+    if terms.exam_minutes is not None and due_at is not None:
+        exam = ExamTime(terms.exam_minutes, terms.extra_minutes or 0, terms.begun_at, due_at)
+    dates = Dates(
+        *(terms.opens_at, due_at, terms.late_policy, terms.late_days, terms.grace_minutes, free_days, exam)
     )
+    refusal = refused_by_dates(terms.now, dates)
     if refusal is not None:
         return refusal
-    caps = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent)
+    caps = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent).and_extra(
+        terms.extra_per_day, terms.extra_total
+    )
     counted = [
         row.queued_at for row in attempts if counts_against_limits(row.state, row.claimed_at, row.cached_from)
     ]
@@ -108,6 +150,10 @@ _TERMS = (
         EnrolmentRow.person_id,
         EnrolmentRow.role,
         CourseRow.closed_at,
+        CourseRow.archived_at,
+        CourseRow.late_days_total,
+        CourseRow.late_days_per_task,
+        CourseTaskRow.course_id,
         CourseTaskRow.id,
         CourseTaskRow.task,
         CourseTaskRow.version,
@@ -121,6 +167,12 @@ _TERMS = (
         CourseTaskRow.max_per_day,
         CourseTaskRow.max_total,
         CourseTaskRow.max_concurrent,
+        CourseTaskRow.grace_minutes,
+        CourseTaskRow.exam_minutes,
+        ExtensionRow.extra_total,
+        ExtensionRow.extra_per_day,
+        ExtensionRow.extra_minutes,
+        ExamSittingRow.begun_at,
         database_now().label("now"),
     )
     .join(CourseTaskRow, CourseTaskRow.course_id == EnrolmentRow.course_id)
@@ -129,11 +181,21 @@ _TERMS = (
         ExtensionRow,
         and_(ExtensionRow.enrolment_id == EnrolmentRow.id, ExtensionRow.course_task_id == CourseTaskRow.id),
     )
+    .outerjoin(
+        ExamSittingRow,
+        and_(
+            ExamSittingRow.course_task_id == CourseTaskRow.id,
+            ExamSittingRow.person_id == EnrolmentRow.person_id,
+        ),
+    )
     .where(
         EnrolmentRow.person_id.in_(bindparam("people", expanding=True)),
         CourseTaskRow.id.in_(bindparam("course_tasks", expanding=True)),
         CourseTaskRow.withdrawn_at.is_(None),
-        or_(CourseTaskRow.draft_since.is_(None), EnrolmentRow.role == Role.INSTRUCTOR),
+        or_(
+            and_(CourseTaskRow.draft_since.is_(None), CourseRow.draft_since.is_(None)),
+            EnrolmentRow.role == Role.INSTRUCTOR,
+        ),
     )
     # In order, so that two processes with the same people never wait for each other in a ring.
     .order_by(EnrolmentRow.id)

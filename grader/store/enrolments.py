@@ -1,21 +1,18 @@
-"""Who takes part in a course, and moved due dates. Changes no task's own date."""
+"""Who takes part in a course. Who has more time or attempts there is `extensions`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from grader.errors import UsageError
 from grader.store.care import may_entrust, note_memberships
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
-from grader.store.notices import notify_dates
-from grader.store.standings import recompute_standings
-from grader.store.tables import CourseRow, CourseTaskRow, EnrolmentRow, ExtensionRow, PersonRow
+from grader.store.tables import CourseRow, EnrolmentRow, PersonRow
 from grader.store.tables.person import Role
 
 
@@ -32,23 +29,14 @@ class Participant:
 
 @dataclass(frozen=True, slots=True)
 class OwnCourse:
-    """A course as one of its participants sees it."""
+    """A course as one of its participants sees it; one that is still a draft is there for its staff alone."""
 
     course_id: int
     name: str
     title: str
     role: Role
-
-
-@dataclass(frozen=True, slots=True)
-class StoredExtension:
-    """A due date that was moved for one learner."""
-
-    course_task_id: int
-    person_id: int
-    name: str
-    due_at: datetime
-    reason: str
+    draft: bool = False
+    archived: bool = False
 
 
 def enrol(
@@ -130,140 +118,25 @@ def courses_of_each(connection: Connection, person_ids: Sequence[int]) -> dict[i
     """The same of several people, within a transaction of the caller's."""
     found: dict[int, list[OwnCourse]] = {one: [] for one in person_ids}
     for row in connection.execute(_OWN, {"people": list(found)}):
-        found[row.person_id].append(OwnCourse(row.id, row.name, row.title, row.role))
+        found[row.person_id].append(OwnCourse(*row[1:]))
     return {one: tuple(courses) for one, courses in found.items()}
-
-
-def extend(
-    store: Store,
-    course_task_id: int,
-    due_at: datetime,
-    *,
-    person_id: int | None = None,
-    reason: str = "",
-    actor_id: int | None,
-) -> int:
-    """Move a task's due date for one learner, or (person None) for all who take part now; returns for how many.
-
-    For all, nobody loses: who has a later date already keeps it. What was handed in late before is so no longer.
-
-    Raises:
-        UsageError: there is no such task, or that person doesn't take part.
-    """
-    with store.write() as connection:
-        course_id = connection.execute(
-            select(CourseTaskRow.course_id).where(CourseTaskRow.id == course_task_id)
-        ).scalar_one_or_none()
-        if course_id is None:
-            raise UsageError(f"there is no task {course_task_id} in any course")
-        # Ordered and locked, so that two extensions at once cannot both find that there is none yet.
-        chosen = (
-            select(EnrolmentRow.id)
-            .where(EnrolmentRow.course_id == course_id)
-            .order_by(EnrolmentRow.id)
-            .with_for_update()
-        )
-        chosen = chosen.where(
-            EnrolmentRow.role == Role.LEARNER if person_id is None else EnrolmentRow.person_id == person_id
-        )
-        enrolments = tuple(connection.execute(chosen).scalars())
-        if person_id is not None and not enrolments:
-            raise UsageError(f"person {person_id} takes no part in this course")
-        there = {
-            row.enrolment_id: row.due_at
-            for row in connection.execute(
-                select(ExtensionRow.enrolment_id, ExtensionRow.due_at).where(
-                    ExtensionRow.course_task_id == course_task_id
-                )
-            )
-        }
-        moved = [one for one in enrolments if person_id is not None or there.get(one, due_at) <= due_at]
-        connection.execute(
-            delete(ExtensionRow).where(
-                ExtensionRow.course_task_id == course_task_id, ExtensionRow.enrolment_id.in_(moved)
-            )
-        )
-        if moved:
-            connection.execute(
-                insert(ExtensionRow),
-                [
-                    {
-                        "enrolment_id": one,
-                        "course_task_id": course_task_id,
-                        "due_at": due_at,
-                        "reason": reason,
-                    }
-                    for one in moved
-                ],
-            )
-            recompute_standings(connection, course_task_id)
-            people = select(EnrolmentRow.person_id).where(EnrolmentRow.id.in_(moved))
-            notify_dates(connection, course_task_id, list(connection.execute(people).scalars()))
-        audit(
-            connection,
-            f"course:{course_id}",
-            "due_date_moved",
-            actor_id=actor_id,
-            course_task_id=course_task_id,
-            person_id=person_id,
-            due_at=due_at.isoformat(),
-            reason=reason,
-        )
-        return len(moved)
-
-
-def extensions_of(store: Store, course_id: int) -> tuple[StoredExtension, ...]:
-    """All moved due dates of a course, by task, then by name."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(
-                ExtensionRow.course_task_id,
-                PersonRow.id,
-                PersonRow.name,
-                ExtensionRow.due_at,
-                ExtensionRow.reason,
-            )
-            .join(EnrolmentRow, EnrolmentRow.id == ExtensionRow.enrolment_id)
-            .join(PersonRow, PersonRow.id == EnrolmentRow.person_id)
-            .join(CourseTaskRow, CourseTaskRow.id == ExtensionRow.course_task_id)
-            .where(EnrolmentRow.course_id == course_id)
-            .order_by(CourseTaskRow.position, PersonRow.name, PersonRow.id)
-        )
-        return tuple(StoredExtension(*row) for row in rows)
-
-
-def retract_extension(store: Store, course_task_id: int, person_id: int, *, actor_id: int | None) -> bool:
-    """Let the task's own due date hold again for one learner; False: theirs was not moved."""
-    with store.write() as connection:
-        course_id = connection.execute(
-            select(CourseTaskRow.course_id).where(CourseTaskRow.id == course_task_id)
-        ).scalar_one_or_none()
-        theirs = select(EnrolmentRow.id).where(
-            EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
-        )
-        gone = connection.execute(
-            delete(ExtensionRow).where(
-                ExtensionRow.course_task_id == course_task_id, ExtensionRow.enrolment_id.in_(theirs)
-            )
-        ).rowcount
-        if gone:
-            recompute_standings(connection, course_task_id, [person_id])
-            notify_dates(connection, course_task_id, [person_id])
-            audit(
-                connection,
-                f"course:{course_id}",
-                "extension_retracted",
-                actor_id=actor_id,
-                course_task_id=course_task_id,
-                person_id=person_id,
-            )
-        return bool(gone)
 
 
 # Made once: every request asks for it.
 _OWN = (
-    select(EnrolmentRow.person_id, CourseRow.id, CourseRow.name, CourseRow.title, EnrolmentRow.role)
+    select(
+        EnrolmentRow.person_id,
+        CourseRow.id,
+        CourseRow.name,
+        CourseRow.title,
+        EnrolmentRow.role,
+        CourseRow.draft_since.is_not(None),
+        CourseRow.archived_at.is_not(None),
+    )
     .join(EnrolmentRow, EnrolmentRow.course_id == CourseRow.id)
-    .where(EnrolmentRow.person_id.in_(bindparam("people", expanding=True)))
+    .where(
+        EnrolmentRow.person_id.in_(bindparam("people", expanding=True)),
+        or_(CourseRow.draft_since.is_(None), EnrolmentRow.role != Role.LEARNER),
+    )
     .order_by(CourseRow.name)
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, func, insert, or_, select, update
 
+from grader.store.archived_courses import refuse_archived
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.tables import AttemptRow, EventRow
@@ -60,7 +61,12 @@ def add_event(
 
 
 def audit(connection: Connection, subject: str, kind: str, *, actor_id: int | None, **data: Any) -> None:
-    """Write one event that is about no attempt, such as `course:3`, `due_date_moved`."""
+    """Write one event that is about no attempt, such as `course:3`, `due_date_moved`.
+
+    Raises:
+        CourseArchivedError: the course is archived, where this is not done.
+    """
+    refuse_archived(connection, subject, (kind,))
     connection.execute(
         insert(EventRow).values(subject=subject, kind=kind, at=database_now(), actor_id=actor_id, data=data)
     )

@@ -14,6 +14,7 @@ from grader.store.attempt_results import judged_attempts, result_columns, result
 from grader.store.clock import database_now
 from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
+from grader.store.limits import UNRELEASED
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
@@ -109,11 +110,16 @@ def gradebook(store: Store, course_id: int) -> Gradebook:
 
 
 def feedback_opens_at(store: Store, course_task_id: int, person_id: int) -> datetime | None:
-    """Until when a learner is not told how they did, where the task hides that until it is due; None: told already."""
+    """Until when a learner is not told how they did, where the task hides that until it is due; None: told already.
+
+    Of an exam `limits.UNRELEASED`, until its results are released.
+    """
     with store.read() as connection:
         row = connection.execute(
             select(
                 CourseTaskRow.hidden_until_due,
+                CourseTaskRow.exam_minutes,
+                CourseTaskRow.released_at,
                 CourseTaskRow.due_at,
                 ExtensionRow.due_at.label("extended"),
                 database_now().label("now"),
@@ -131,6 +137,8 @@ def feedback_opens_at(store: Store, course_task_id: int, person_id: int) -> date
             )
             .where(CourseTaskRow.id == course_task_id)
         ).one_or_none()
+    if row is not None and row.exam_minutes is not None:
+        return UNRELEASED if row.released_at is None else None
     if row is None or not row.hidden_until_due:
         return None
     due: datetime | None = row.extended or row.due_at

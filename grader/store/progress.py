@@ -17,19 +17,32 @@ from grader.store.attempt_results import read_results
 from grader.store.clock import now as database_time
 from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
+from grader.store.extensions import Extension
 from grader.store.held_attempts import HeldTask, held_tasks
+from grader.store.late_days import days_in_use
 from grader.store.limits import (
     DAY,
+    UNRELEASED,
     Caps,
     Dates,
+    ExamTime,
+    LateBank,
     Limit,
     Refusal,
     counts_against_limits,
     days_late,
+    free_days_wanted,
     refused_by_caps,
     refused_by_dates,
 )
-from grader.store.tables import AttemptRow, CourseRow, EnrolmentRow, ExtensionRow, StandingRow
+from grader.store.tables import (
+    AttemptRow,
+    CourseRow,
+    EnrolmentRow,
+    ExamSittingRow,
+    ExtensionRow,
+    StandingRow,
+)
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.person import Role
 
@@ -48,12 +61,14 @@ class OwnTask:
 
     Attributes:
         task: as the course sets it.
-        due_at: this learner's own date; extended: it is not everybody's.
+        due_at: this learner's own date; extended: it is not everybody's; caps: how many attempts they have.
+        exam: their time, where it is an exam.
         standing: what counts so far; None: nothing was judged, or it is hidden.
         hidden_until: they are not told before then how they did; None: they are.
         unfinished: attempts that wait or run, oldest first.
         num_attempts: handed in so far; used_today, used: of those that count against the limits.
-        late_days: days begun after the due date, now.
+        late_days: days begun after the due date, now; free_days: late days that handing in now would take.
+        used_free_days: late days that what counts has taken.
         held: that an attempt waits for an instructor to decide; None: none does, or it is hidden.
         refusal: why nothing more is taken just now; None: it is.
     """
@@ -61,6 +76,8 @@ class OwnTask:
     task: AssignedTask
     due_at: datetime | None
     extended: bool
+    caps: Caps
+    exam: ExamTime | None
     standing: OwnStanding | None
     hidden_until: datetime | None
     unfinished: tuple[int, ...]
@@ -68,6 +85,8 @@ class OwnTask:
     used_today: int
     used: int
     late_days: int
+    free_days: int
+    used_free_days: int
     held: HeldTask | None
     refusal: Refusal | None
 
@@ -92,52 +111,66 @@ def progress(
         ]
         ids = [task.id for task in tasks]
         now = database_time(connection)
-        closed = connection.execute(
-            select(CourseRow.closed_at).where(CourseRow.id == course_id)
-        ).scalar_one_or_none()
+        course = connection.execute(_COURSE.where(CourseRow.id == course_id)).one_or_none()
         role = connection.execute(
             select(EnrolmentRow.role).where(
                 EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
             )
         ).scalar_one_or_none()
         extended = _extended(connection, course_id, person_id)
+        begun = _begun(connection, ids, person_id)
+        bank = None if course is None or course[2] is None else LateBank(*course[2:])
+        in_use = days_in_use(connection, [course_id], [person_id]) if bank is not None else {}
         attempts = _attempts(connection, ids, person_id)
         standings = _standings(connection, ids, person_id)
         held = held_tasks(connection, ids, person_id)
     found = []
     for task in tasks:
         terms, own = task.terms, attempts.get(task.id, [])
-        due = extended.get(task.id, terms.due_at)
+        given = extended.get(task.id, Extension())
+        due = given.due_at or terms.due_at
         teaches = role is Role.INSTRUCTOR
-        hidden = due if terms.hidden_until_due and not teaches and due is not None and now <= due else None
+        exam = None
+        if terms.exam_minutes is not None and due is not None:
+            exam = ExamTime(terms.exam_minutes, given.extra_minutes or 0, begun.get(task.id), due)
+        hidden = None if teaches else _hidden_until(task, due, now)
+        late = 0 if exam is not None else days_late(now, due, terms.grace_minutes)
+        free, used = 0, in_use.get((course_id, person_id), {})
+        if bank is not None:
+            free = bank.available(sum(days for task_id, days in used.items() if task_id != task.id))
+        caps = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent).and_extra(
+            given.extra_per_day, given.extra_total
+        )
         counted = [one.queued_at for one in own if one.counts]
         unfinished = tuple(one.id for one in reversed(own) if one.unfinished)
         refusal = None
         if role is None:
             refusal = Refusal(Limit.NOT_ENROLLED)
+        elif course is not None and course.archived_at is not None:
+            refusal = Refusal(Limit.COURSE_ARCHIVED)
+        elif course is not None and course.closed_at is not None and not teaches:
+            refusal = Refusal(Limit.COURSE_CLOSED)
         elif not teaches:
-            refusal = (
-                Refusal(Limit.COURSE_CLOSED)
-                if closed is not None
-                else refused_by_dates(now, Dates(terms.opens_at, due, terms.late_policy, terms.late_days))
-            ) or refused_by_caps(
-                now,
-                Caps(terms.max_per_day, terms.max_total, terms.max_concurrent),
-                counted,
-                len(unfinished),
+            dates = Dates(
+                *(terms.opens_at, due, terms.late_policy, terms.late_days, terms.grace_minutes, free, exam)
             )
+            refusal = refused_by_dates(now, dates) or refused_by_caps(now, caps, counted, len(unfinished))
         found.append(
             OwnTask(
                 task=task,
                 due_at=due,
-                extended=task.id in extended and extended[task.id] != terms.due_at,
+                extended=due != terms.due_at,
+                caps=caps,
+                exam=exam,
                 standing=standings.get(task.id) if hidden is None else None,
                 hidden_until=hidden,
                 unfinished=unfinished,
                 num_attempts=len(own),
                 used_today=sum(at > now - DAY for at in counted),
                 used=len(counted),
-                late_days=days_late(now, due),
+                late_days=late,
+                free_days=min(free_days_wanted(late, terms.late_policy, terms.late_days), free),
+                used_free_days=used.get(task.id, 0),
                 held=held.get(task.id) if hidden is None else None,
                 refusal=refusal,
             )
@@ -155,14 +188,37 @@ class _Attempt:
     counts: bool
 
 
-def _extended(connection: Connection, course_id: int, person_id: int) -> dict[int, datetime]:
-    """A person's own due dates, by task of the course."""
+def _extended(connection: Connection, course_id: int, person_id: int) -> dict[int, Extension]:
+    """What a person has been given beside what everybody has, by task of the course."""
     rows = connection.execute(
-        select(ExtensionRow.course_task_id, ExtensionRow.due_at)
+        select(
+            ExtensionRow.course_task_id,
+            ExtensionRow.due_at,
+            ExtensionRow.extra_total,
+            ExtensionRow.extra_per_day,
+            ExtensionRow.extra_minutes,
+        )
         .join(EnrolmentRow, EnrolmentRow.id == ExtensionRow.enrolment_id)
         .where(and_(EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id))
     )
-    return {row.course_task_id: row.due_at for row in rows}
+    return {row[0]: Extension(*row[1:]) for row in rows}
+
+
+def _begun(connection: Connection, ids: Sequence[int], person_id: int) -> dict[int, datetime]:
+    """When a person began which of these exams."""
+    rows = connection.execute(
+        select(ExamSittingRow.course_task_id, ExamSittingRow.begun_at).where(
+            ExamSittingRow.person_id == person_id, ExamSittingRow.course_task_id.in_(ids)
+        )
+    )
+    return {row.course_task_id: row.begun_at for row in rows}
+
+
+def _hidden_until(task: AssignedTask, due: datetime | None, now: datetime) -> datetime | None:
+    """As `gradebook.feedback_opens_at`."""
+    if task.terms.exam_minutes is not None:
+        return None if task.released else UNRELEASED
+    return due if task.terms.hidden_until_due and due is not None and now <= due else None
 
 
 def _attempts(connection: Connection, ids: Sequence[int], person_id: int) -> dict[int, list[_Attempt]]:
@@ -201,3 +257,8 @@ def _standings(connection: Connection, ids: Sequence[int], person_id: int) -> di
     counting = {row.course_task_id: row.attempt_id for row in rows}
     results = read_results(connection, counting.values())
     return {task_id: OwnStanding(one, results[one]) for task_id, one in counting.items()}
+
+
+_COURSE = select(
+    CourseRow.closed_at, CourseRow.archived_at, CourseRow.late_days_total, CourseRow.late_days_per_task
+)

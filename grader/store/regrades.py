@@ -16,6 +16,7 @@ from sqlalchemy.orm import aliased
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
+from grader.store.archived_courses import refuse_archived_tasks
 from grader.store.attempt_endings import cancel
 from grader.store.database import Store
 from grader.store.events import audit
@@ -98,6 +99,7 @@ def queue_new_runs(
         ).all()
         if not rows:
             raise UsageError("none of these attempts has ended, so there is nothing to judge again")
+        refuse_archived_tasks(connection, {row.course_task_id for row in rows})
         once = {row.root: row for row in rows}
         enqueue(
             connection,
@@ -187,6 +189,7 @@ def apply(store: Store, batch: str, *, actor_id: int) -> int:
             .values(counts=True)
             .returning(AttemptRow.id, AttemptRow.course_task_id, AttemptRow.person_id)
         ).all()
+        refuse_archived_tasks(connection, {row.course_task_id for row in rows})
         for course_task_id in sorted({row.course_task_id for row in rows}):
             recompute_standings(
                 connection,

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
+from grader.store.archived_courses import refuse_archived_tasks
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import add_event
@@ -222,6 +223,7 @@ def _touch(connection: Connection, attempt_id: int) -> tuple[int, int, int]:
     ).one_or_none()
     if row is None:
         raise UsageError(f"there is no attempt {attempt_id}")
+    refuse_archived_tasks(connection, [row.course_task_id])
     return row.person_id, row.course_task_id, row.event_seq
 
 

@@ -15,10 +15,10 @@ from sqlalchemy.exc import IntegrityError
 from grader.model.submission import SourceFile, Submission
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.eligibility import AnyRow, LearnerTask, due_date, earlier_requests, refusals_of, terms_of
+from grader.store.eligibility import AnyRow, LearnerTask, earlier_requests, late_on, refusals_of, terms_of
 from grader.store.events import ADD_EVENT, add_event
 from grader.store.grades import copy_grade, judged_before
-from grader.store.limits import Limit, Refusal, days_late
+from grader.store.limits import Limit, Refusal
 from grader.store.notices import notify_judged
 from grader.store.standings import recompute_standings
 from grader.store.tables import AttemptRow, OutboxRow, SourceRow, SubmissionRow
@@ -176,7 +176,7 @@ def _key(one: NewSubmission) -> str | None:
 def _again(one: _Ready, earlier: AnyRow, terms: AnyRow) -> Receipt | Refusal:
     if (earlier.digest, earlier.course_task_id) != (one.digest, one.handed.course_task_id):
         return Refusal(Limit.KEY_REUSED)
-    late = days_late(earlier.submitted_at, due_date(terms))
+    late = late_on(terms, earlier.submitted_at)
     return Receipt(earlier.submission_id, earlier.id, earlier.state, late, repeated=True)
 
 
@@ -219,10 +219,10 @@ def _take(connection: Connection, taken: Sequence[tuple[_Ready, AnyRow]]) -> dic
         ids = enqueue(connection, [values[pair] for pair in pairs], [person for person, _ in pairs])
         for (one, terms), attempt_id in zip(queued, ids, strict=True):
             submission_id = values[one.pair]["submission_id"]
-            late = days_late(terms.now, due_date(terms))
+            late = late_on(terms, terms.now)
             answers[one.pair] = Receipt(submission_id, attempt_id, AttemptState.QUEUED, late)
-    # Each locks its task's row: by number, so that two processes never wait for each other in a ring.
-    for one, terms, origin in sorted(judged, key=lambda item: item[1].id):
+    # Each locks its course's row: by number, so that two processes never wait for each other in a ring.
+    for one, terms, origin in sorted(judged, key=lambda item: (item[1].course_id, item[1].id)):
         answers[one.pair] = _answer(connection, one, terms, values[one.pair], origin)
     return answers
 
@@ -283,7 +283,7 @@ def _answer(
     )
     recompute_standings(connection, terms.id, [person_id])
     notify_judged(connection, [attempt_id])
-    late = days_late(terms.now, due_date(terms))
+    late = late_on(terms, terms.now)
     return Receipt(values["submission_id"], attempt_id, AttemptState.JUDGED, late)
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from grader.errors import UsageError
 from grader.model.task import Profile, Task
-from grader.store.courses import AssignedTask
+from grader.store.courses import AssignedTask, lock_course
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.exam_freeze import refuse_during_exam
 from grader.store.tables import CourseTaskRow
 
 
@@ -48,14 +49,32 @@ def update_to(task: AssignedTask, found: Task) -> TaskUpdate:
     return TaskUpdate(task.id, task.terms.version, found.version, need_of(profile))
 
 
-def apply_update(store: Store, wanted: TaskUpdate, *, actor_id: int | None) -> bool:
-    """Set the version; False: the task has been brought to another one meanwhile."""
+def apply_update(
+    store: Store, wanted: TaskUpdate, *, during_exam: bool = False, actor_id: int | None
+) -> bool:
+    """Set the version; False: the task has been brought to another one meanwhile.
+
+    `during_exam`: even where the task is an exam that is on.
+
+    Raises:
+        ExamRunsError: it is one.
+    """
     with store.write() as connection:
-        return set_version(connection, wanted, actor_id=actor_id)
+        return set_version(connection, wanted, during_exam=during_exam, actor_id=actor_id)
 
 
-def set_version(connection: Connection, wanted: TaskUpdate, *, actor_id: int | None) -> bool:
+def set_version(
+    connection: Connection, wanted: TaskUpdate, *, during_exam: bool = False, actor_id: int | None
+) -> bool:
     """The same within a transaction of the caller's."""
+    course_id = connection.execute(
+        select(CourseTaskRow.course_id).where(CourseTaskRow.id == wanted.course_task_id)
+    ).scalar_one_or_none()
+    if course_id is None:
+        return False
+    lock_course(connection, course_id)
+    if not during_exam:
+        refuse_during_exam(connection, wanted.course_task_id)
     row = connection.execute(
         update(CourseTaskRow)
         .where(CourseTaskRow.id == wanted.course_task_id, CourseTaskRow.version == wanted.before)

@@ -10,8 +10,11 @@ from enum import StrEnum
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from grader.store.clock import database_now
+from grader.store.courses import lock_course
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.exam_freeze import refuse_during_exam
+from grader.store.standings import recompute_standings
 from grader.store.tables import CourseTaskRow, EventRow, SubmissionRow
 
 
@@ -26,20 +29,28 @@ class Withdrawal(StrEnum):
     """The course does not set it."""
 
 
-def withdraw_task(store: Store, course_id: int, course_task_id: int, *, actor_id: int | None) -> Withdrawal:
+def withdraw_task(
+    store: Store, course_id: int, course_task_id: int, *, during_exam: bool = False, actor_id: int | None
+) -> Withdrawal:
     """Take a task out of a course: nothing more is handed in for it, and totals and certificates do without it.
 
-    What waits or runs is judged to its end.
+    What waits or runs is judged to its end. `during_exam`: even where it is an exam that is on.
+
+    Raises:
+        ExamRunsError: it is one.
     """
     with store.write() as connection:
         row = _locked(connection, course_id, course_task_id)
         if row is None or row.withdrawn_at is not None:
             return Withdrawal.UNKNOWN
+        if not during_exam:
+            refuse_during_exam(connection, course_task_id)
         done = Withdrawal.WITHDRAWN if _num_handed_in(connection, course_task_id) else Withdrawal.REMOVED
         if done is Withdrawal.REMOVED:
             connection.execute(delete(CourseTaskRow).where(CourseTaskRow.id == course_task_id))
         else:
             _set(connection, course_task_id, withdrawn=True)
+            recompute_standings(connection, course_task_id)
         audit(
             connection,
             f"course:{course_id}",
@@ -58,6 +69,7 @@ def set_task_again(store: Store, course_id: int, course_task_id: int, *, actor_i
         if row is None or row.withdrawn_at is None:
             return False
         _set(connection, course_task_id, withdrawn=False)
+        recompute_standings(connection, course_task_id)
         audit(
             connection,
             f"course:{course_id}",
@@ -87,6 +99,7 @@ def removed_tasks(store: Store, course_id: int) -> frozenset[tuple[str, str]]:
 
 
 def _locked(connection: Connection, course_id: int, course_task_id: int) -> Row[str, str, object] | None:
+    lock_course(connection, course_id)
     # Whoever hands in just now has a hold on this row: they come first, or find that it is no longer there.
     return connection.execute(
         select(CourseTaskRow.task, CourseTaskRow.profile, CourseTaskRow.withdrawn_at)

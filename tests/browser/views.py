@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from grader.store import certificates, enrolments, invitations, people, queue, regrades, tokens
+from grader.store.extensions import Extension, extend
 from grader.store.tables.api_token import Scope
 from tests.browser.outcomes import attempts_of_every_outcome
 from tests.report import factory
@@ -165,7 +166,7 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
     store, ines, at = school.store, school.people["ines"], f"/courses/{school.course}"
     anna, other = school.people["anna"], f"/courses/{school.other_course}"
     later = datetime.now(UTC) + timedelta(days=9)
-    enrolments.extend(store, school.task, later, person_id=anna, reason="ill", actor_id=ines)
+    extend(store, school.task, Extension(later, reason="ill"), person_ids=[anna], actor_id=ines)
     queue.report_worker(store, "w1.example", ["cpu", "gpu1"], 2)
     queue.pause(store, "gpu1", reason="The GPU is being mended.", actor_id=ines)
     code = invitations.invite(store, school.course, lifetime_s=3600, actor_id=None)

@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import attempt_endings, certificates, courses, enrolments, events, invitations, people
+from grader.store import (
+    attempt_endings,
+    certificates,
+    course_life,
+    events,
+    invitations,
+    people,
+)
 from grader.store.database import Store
+from grader.store.extensions import Extension, extend
 from grader.store.invitations import InvitationResult
 from grader.store.limits import Limit, Refusal
 from grader.store.progress import OwnTask, progress
@@ -62,7 +70,7 @@ def test_what_is_foretold_is_what_handing_in_answers(
 
 def test_instructors_may_always_and_outsiders_never(campus: Campus) -> None:
     campus.set_task(due_at=datetime.now(UTC) - HOUR)
-    courses.set_closed(campus.store, campus.course, True, actor_id=None)
+    course_life.set_closed(campus.store, campus.course, True, actor_id=None)
     stranger = people.add_person(campus.store, "eve", "Eve")
     assert own(campus, campus.ines).refusal is None
     assert own(campus, campus.anna).refusal == Refusal(Limit.COURSE_CLOSED)
@@ -72,7 +80,7 @@ def test_instructors_may_always_and_outsiders_never(campus: Campus) -> None:
 def test_each_sees_their_own_date_and_standing(campus: Campus) -> None:
     due = datetime(2031, 5, 1, tzinfo=UTC)
     campus.set_task(due_at=due)
-    enrolments.extend(campus.store, campus.task, due + 24 * HOUR, person_id=campus.anna, actor_id=None)
+    extend(campus.store, campus.task, Extension(due + 24 * HOUR), person_ids=[campus.anna], actor_id=None)
     campus.judge(campus.anna, grade=verdict_of(Verdict.ACCEPTED, 90))
     waiting = campus.queue(campus.ben)
     anna, ben = own(campus, campus.anna), own(campus, campus.ben)

@@ -26,7 +26,6 @@ from grader.store import (
     certificates,
     claims,
     courses,
-    enrolments,
     events,
     grades,
     invitations,
@@ -37,6 +36,7 @@ from grader.store import (
     tokens,
 )
 from grader.store.database import Store
+from grader.store.extensions import extensions_of
 from grader.store.files import DatabaseFiles
 from grader.store.gradebook import gradebook
 from grader.store.tables import Base
@@ -226,8 +226,8 @@ def test_what_a_database_of_the_six_steps_holds_is_read(earlier: Store) -> None:
     assert (token.name, token.scope) == ("laptop", Scope.SUBMIT)
     (pause,) = queue.queue_state(earlier).pauses
     assert (pause.gate, pause.reason) == ("gpu1", "a fan is broken")
-    (extension,) = enrolments.extensions_of(earlier, course.id)
-    assert (extension.name, extension.reason) == ("Anna", "ill")
+    (extension,) = extensions_of(earlier, course.id)
+    assert (extension.name, extension.given.reason) == ("Anna", "ill")
     (invitation,) = invitations.invitations_of(earlier, course.id)
     assert invitation.max_uses == 3
 

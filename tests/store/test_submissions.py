@@ -14,6 +14,7 @@ from grader.store import (
     attempt_endings,
     attempts,
     claims,
+    course_life,
     courses,
     enrolments,
     events,
@@ -23,6 +24,7 @@ from grader.store import (
 )
 from grader.store.clock import now
 from grader.store.database import Store
+from grader.store.extensions import Extension, extend
 from grader.store.gradebook import gradebook
 from grader.store.limits import Limit, Refusal
 from grader.store.submissions import Receipt
@@ -198,19 +200,23 @@ def test_dates_hold_for_learners_and_not_for_instructors(campus: Campus) -> None
     campus.queue(campus.ines)
     campus.set_task(due_at=at + HOUR)
     campus.queue(campus.anna)
-    courses.set_closed(campus.store, campus.course, True, actor_id=campus.ines)
+    course_life.set_closed(campus.store, campus.course, True, actor_id=campus.ines)
     assert refused(campus.hand_in(campus.anna)).limit is Limit.COURSE_CLOSED
 
 
 def test_an_extension_opens_what_is_past_due(campus: Campus) -> None:
     at = clock(campus.store)
     campus.set_task(due_at=at - HOUR)
-    enrolments.extend(
-        campus.store, campus.task, at + DAY, person_id=campus.anna, reason="ill", actor_id=campus.ines
+    extend(
+        campus.store,
+        campus.task,
+        Extension(at + DAY, reason="ill"),
+        person_ids=[campus.anna],
+        actor_id=campus.ines,
     )
     campus.queue(campus.anna)
     assert refused(campus.hand_in(campus.ben)).limit is Limit.PAST_DUE
-    assert enrolments.extend(campus.store, campus.task, at + HOUR, actor_id=campus.ines) == 1
+    assert extend(campus.store, campus.task, Extension(at + HOUR), actor_id=campus.ines) == 1
     campus.queue(campus.ben)
     assert [one.kind for one in events.audit_of(campus.store, f"course:{campus.course}", limit=2)] == [
         "due_date_moved"
@@ -233,7 +239,7 @@ def test_lateness_costs_until_an_extension_heals_it(campus: Campus) -> None:
     assert cell.points == pytest.approx(30.0)
     assert cell.result is not None
     assert (cell.result.late_days, cell.result.late_loss) == (2, 0.4)
-    enrolments.extend(campus.store, campus.task, at + HOUR, actor_id=campus.ines)
+    extend(campus.store, campus.task, Extension(at + HOUR), actor_id=campus.ines)
     (cell,) = [row.cells[campus.task] for row in gradebook(campus.store, campus.course).rows if row.cells]
     assert cell.points == pytest.approx(50.0)
     assert cell.result is not None

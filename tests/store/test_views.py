@@ -23,10 +23,12 @@ from grader.store import (
     held_attempts,
     regrades,
     reviews,
+    task_order,
 )
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.database import Store
 from grader.store.events import audit_of
+from grader.store.extensions import Extension, extend
 from grader.store.tables.attempt import AttemptState, Lane
 from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases
@@ -298,7 +300,6 @@ def test_a_certificate_is_revoked_for_a_reason_and_holds_again(campus: Campus) -
 
 
 def test_feedback_is_hidden_until_it_is_due(campus: Campus) -> None:
-    from grader.store import enrolments
     from grader.store.clock import now
 
     with campus.store.read() as connection:
@@ -307,8 +308,12 @@ def test_feedback_is_hidden_until_it_is_due(campus: Campus) -> None:
     assert opens(campus.store, campus.task, campus.anna) is None
     campus.set_task(hidden_until_due=True, due_at=at + timedelta(hours=1))
     assert opens(campus.store, campus.task, campus.anna) == at + timedelta(hours=1)
-    enrolments.extend(
-        campus.store, campus.task, at + timedelta(hours=2), person_id=campus.anna, actor_id=campus.ines
+    extend(
+        campus.store,
+        campus.task,
+        Extension(at + timedelta(hours=2)),
+        person_ids=[campus.anna],
+        actor_id=campus.ines,
     )
     assert opens(campus.store, campus.task, campus.anna) == at + timedelta(hours=2)
     campus.set_task(hidden_until_due=True, due_at=at - timedelta(hours=1))
@@ -317,10 +322,10 @@ def test_feedback_is_hidden_until_it_is_due(campus: Campus) -> None:
 
 def test_tasks_keep_their_order(campus: Campus) -> None:
     second = campus.set_task("second")
-    courses.reorder(campus.store, campus.course, (second, campus.task), actor_id=campus.ines)
+    task_order.reorder(campus.store, campus.course, (second, campus.task), actor_id=campus.ines)
     assert [one.task for one in courses.tasks_of(campus.store, campus.course)] == ["second", "ddp-toy"]
     with pytest.raises(UsageError):
-        courses.reorder(campus.store, campus.course, (second,), actor_id=campus.ines)
+        task_order.reorder(campus.store, campus.course, (second,), actor_id=campus.ines)
     with pytest.raises(UsageError, match="already"):
         courses.add_course(campus.store, "ddp", "Twice")
     (found,) = courses.courses(campus.store)

@@ -13,7 +13,17 @@ import pytest
 from grader.catalog.tasks import load_task
 from grader.model.grade import Verdict
 from grader.settings import in_course, settings
-from grader.store import attempt_endings, claims, courses, enrolments, people, queue, regrades, submissions
+from grader.store import (
+    attempt_endings,
+    claims,
+    course_life,
+    courses,
+    enrolments,
+    people,
+    queue,
+    regrades,
+    submissions,
+)
 from grader.store.courses import AssignedTask
 from grader.store.limits import Refusal
 from grader.store.tables.course_task import LatePolicy
@@ -302,7 +312,7 @@ def test_enrolments_do_not_hide_what_else_was_done(school: School) -> None:
 def test_a_long_audit_has_pages(school: School) -> None:
     ines = school.client("ines")
     for number in range(101):
-        courses.set_words(school.store, school.course, f"Title {number}", None, actor_id=None)
+        course_life.set_words(school.store, school.course, f"Title {number}", None, actor_id=None)
     text = ines.get(at(school, "audit")).text
     (older,) = re.findall(r'rel="next" href="([^"]+)"', text)
     assert "Title 0" not in text

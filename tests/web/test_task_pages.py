@@ -12,9 +12,10 @@ import pytest
 
 from grader.catalog.tasks import load_task
 from grader.model.grade import Verdict
-from grader.store import courses, enrolments
+from grader.store import course_life, courses
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
+from grader.store.extensions import Extension, extend
 from grader.store.submissions import source_of
 from tests.notebooks.notebook_files import notebook
 from tests.promised import CHECKOUT
@@ -52,11 +53,11 @@ def script(text: str, name: str = "train.py") -> dict[str, Any]:
 def test_the_page_says_what_to_do_and_what_holds(school: School) -> None:
     due = datetime(2031, 5, 1, 18, 0, tzinfo=UTC)
     page = terms(school, "ddp-fashion", due_at=due, late_policy="reduced", late_loss=0.1, max_total=5)
-    enrolments.extend(
+    extend(
         school.store,
         school.tasks["ddp-fashion"],
-        due + timedelta(days=7),
-        person_id=school.people["anna"],
+        Extension(due + timedelta(days=7)),
+        person_ids=[school.people["anna"]],
         actor_id=None,
     )
     text = school.client("anna").get(page).text
@@ -280,7 +281,7 @@ def test_a_limit_is_explained_with_its_end_and_the_script_is_not_lost(school: Sc
 
 def test_the_course_that_is_closed_takes_nothing(school: School) -> None:
     browser, page = school.client("anna"), terms(school)
-    courses.set_closed(school.store, school.course, True, actor_id=None)
+    course_life.set_closed(school.store, school.course, True, actor_id=None)
     assert browser.post(f"{page}/submit", data={"text": SOURCE}).status_code == 403
     assert "closed" in browser.get(f"/courses/{school.course}").text
 

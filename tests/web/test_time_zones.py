@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.store import courses, enrolments, events
+from grader.store import courses, events
 from grader.store.courses import CourseFacts
+from grader.store.extensions import extensions_of
 from grader.web.staff.form import SubmittedForm, local_field
 from tests.web.conftest import School
 
@@ -54,8 +55,8 @@ def test_dates_are_written_and_shown_in_the_course_s_zone(school: School) -> Non
     assert "New due date, Europe/Paris" in ines.get(extensions).text
     anna = school.people["anna"]
     ines.post(extensions, data={"task": school.task, "person": anna, "due_at": "2026-08-01T12:00"})
-    (moved,) = enrolments.extensions_of(school.store, school.course)
-    assert moved.due_at == datetime(2026, 8, 1, 10, tzinfo=UTC)
+    (moved,) = extensions_of(school.store, school.course)
+    assert moved.given.due_at == datetime(2026, 8, 1, 10, tzinfo=UTC)
 
     (set_once,) = (
         e for e in events.audit_of(school.store, f"course:{school.course}") if e.kind == "time_zone_set"

@@ -14,9 +14,11 @@ from grader.store.tables.delivery import DeliveryChannelRow, DeliveryRow
 from grader.store.tables.ended_session import EndedSessionRow
 from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
+from grader.store.tables.exam_sitting import ExamSittingRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
+from grader.store.tables.late_day_use import LateDayUseRow
 from grader.store.tables.mail import BouncedAddressRow, MailChoiceRow
 from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
@@ -45,12 +47,14 @@ __all__ = [
     "EndedSessionRow",
     "EnrolmentRow",
     "EventRow",
+    "ExamSittingRow",
     "ExtensionRow",
     "GateRow",
     "GradeCodeRow",
     "GradeRow",
     "IdentityRow",
     "InvitationRow",
+    "LateDayUseRow",
     "MailChoiceRow",
     "MembershipRow",
     "OutboxRow",

@@ -36,6 +36,9 @@ class CourseTaskRow(Base):
         hidden_until_due: learners see that they were judged, and how only after the due date.
         draft_since: since when it is prepared; learners see it once it is published, which empties this.
         withdrawn_at: since when the course does without it: learners see it no more, what was judged stays.
+        grace_minutes: for so long after `due_at` what comes is not late yet, None: not at all.
+        exam_minutes: it is an exam, and each learner has so long from their first look; None: it is none.
+        released_at: since when learners are told how their exam went; None: not yet.
     """
 
     __tablename__ = "course_tasks"
@@ -63,3 +66,6 @@ class CourseTaskRow(Base):
     withdrawn_at: Mapped[datetime | None]
     draft_since: Mapped[datetime | None]
     offered_version: Mapped[str | None] = mapped_column(String(64))
+    grace_minutes: Mapped[int | None]
+    exam_minutes: Mapped[int | None]
+    released_at: Mapped[datetime | None]

@@ -1,4 +1,4 @@
-"""Who takes part in which course, and whose due dates are moved. Says nothing about what they handed in."""
+"""Who takes part in which course, and who has more time or attempts. Says nothing about what they handed in."""
 
 from __future__ import annotations
 
@@ -33,7 +33,12 @@ class EnrolmentRow(Base):
 
 
 class ExtensionRow(Base):
-    """Another due date of one task, for one person."""
+    """More time or attempts at one task, for one person.
+
+    Attributes:
+        due_at: their own due date, None: everybody's.
+        extra_total, extra_per_day: attempts beside those that everybody has; extra_minutes: of an exam's own time.
+    """
 
     __tablename__ = "extensions"
     __table_args__ = (UniqueConstraint("enrolment_id", "course_task_id"),)
@@ -41,5 +46,8 @@ class ExtensionRow(Base):
     id: Mapped[Id]
     enrolment_id: Mapped[int] = mapped_column(ForeignKey("enrolments.id", ondelete="CASCADE"))
     course_task_id: Mapped[int] = mapped_column(ForeignKey("course_tasks.id", ondelete="CASCADE"), index=True)
-    due_at: Mapped[datetime]
+    due_at: Mapped[datetime | None]
     reason: Mapped[str]
+    extra_total: Mapped[int | None]
+    extra_per_day: Mapped[int | None]
+    extra_minutes: Mapped[int | None]

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.catalog.tasks import load_task
 from grader.errors import UsageError
-from grader.store import course_time_zone, courses, task_withdrawal
+from grader.store import course_life, course_time_zone, courses, task_order, task_withdrawal
 from grader.store.class_submissions import judged_by_another_version
 from grader.store.courses import AssignedTask, TaskTerms
 from grader.store.task_drafts import publish_task
@@ -89,7 +89,7 @@ def reorder(request: CourseRequestDep, form: FormDep) -> Response:
             ids[index], ids[other] = ids[other], ids[index]
             # Those that nobody sees here come last, so that moving by one is moving by one that is seen.
             ids += [one.id for one in every if one.withdrawn]
-            courses.reorder(request.service.store, request.course.id, tuple(ids), actor_id=request.actor)
+            task_order.reorder(request.service.store, request.course.id, tuple(ids), actor_id=request.actor)
     return request.redirect("settings")
 
 
@@ -107,7 +107,7 @@ def door(request: CourseRequestDep, form: FormDep) -> Response:
             fields=form.values,
         )
         return ask_first(request.service, request.http, request.visitor, question)
-    courses.set_closed(request.service.store, request.course.id, closed, actor_id=request.actor)
+    course_life.set_closed(request.service.store, request.course.id, closed, actor_id=request.actor)
     return request.redirect(
         "settings", "The course is closed; everything can still be read." if closed else "The course is open."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.store import courses
+from grader.store import course_life
 from grader.web.lookups.catalog import about_course
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
@@ -30,7 +30,7 @@ def change(request: CourseRequestDep, form: FormDep) -> Response:
             form.errors[name] = f"At most {most} characters, please."
     if not form.good:
         return _page(request, form, 422)
-    courses.set_words(request.service.store, request.course.id, title, about, actor_id=request.actor)
+    course_life.set_words(request.service.store, request.course.id, title, about, actor_id=request.actor)
     return request.redirect("settings", "The course is called so now.")
 
 
