@@ -111,6 +111,9 @@ class Settings:
     """Addresses of proxies whose X-Forwarded-For is believed, separated by commas; `*`: any."""
     max_upload_bytes: int = 8 << 20
     """Size of a whole request to the service."""
+    lti_key: str = ""
+    """RSA key, as PEM, by which learning platforms know the service; of several the first signs, and all are published.
+    Default: made once, kept in the state folder."""
     submits_per_minute: int = 30
     """How often one account may hand in, whatever its course allows; 0: no limit."""
     metrics_token: str = ""

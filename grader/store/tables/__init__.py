@@ -15,6 +15,15 @@ from grader.store.tables.event import EventRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
+from grader.store.tables.lti_context import (
+    LtiContextRow,
+    LtiLineItemRow,
+    LtiLinkRow,
+    LtiMemberRow,
+    LtiScoreRow,
+)
+from grader.store.tables.lti_launch import LtiLaunchRow
+from grader.store.tables.lti_platform import LtiPlatformRow, LtiRegistrationRow
 from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
@@ -43,6 +52,14 @@ __all__ = [
     "GradeRow",
     "IdentityRow",
     "InvitationRow",
+    "LtiContextRow",
+    "LtiLaunchRow",
+    "LtiLineItemRow",
+    "LtiLinkRow",
+    "LtiMemberRow",
+    "LtiPlatformRow",
+    "LtiRegistrationRow",
+    "LtiScoreRow",
     "MembershipRow",
     "OutboxRow",
     "OverrideRow",
