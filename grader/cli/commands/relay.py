@@ -1,7 +1,7 @@
-"""Pass messages from the database to the broker, and set right what crashes left, until told to end.
+"""Pass messages from the database to the broker, deliver mails and the like, and set right what crashes left.
 
-Runs beside web and workers; any number of relays may run, and none is missed for a while: submissions are taken all the
-same.
+Runs beside web and workers until told to end; any number of relays may run, and none is missed for a while: submissions
+are taken all the same.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from pathlib import Path
 
 NAME = "relay"
 ORDER = 84
+_UNDER_WAY_S = 10.0
+"""What is being delivered when the relay is told to end may take so long; another relay brings what takes longer."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,10 +37,13 @@ def run(args: argparse.Namespace) -> int:
     import signal
     import threading
 
+    from grader.delivery.channel import DeliveryContext, find_channels
+    from grader.delivery.runner import DeliveryRunner
     from grader.errors import EXIT_ACCEPTED, UsageError
     from grader.queue.celery import make_app
     from grader.settings import settings
     from grader.store.database import Store
+    from grader.web.security.secret_key import service_secret
     from grader.worker.database_wait import wait_for_database
     from grader.worker.logs import set_up_logs
     from grader.worker.relay import Relay
@@ -57,7 +62,11 @@ def run(args: argparse.Namespace) -> int:
         wait_for_database(store)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_ignored: over.set())
+        secret = service_secret(settings().secret_key, settings().state_dir)
+        deliveries = DeliveryRunner(find_channels(), lambda: DeliveryContext(store, settings(), secret))
+        deliveries.start(over)
         Relay(store, make_app(settings().broker), reconcile_s=args.every, pulse_file=args.pulse).run(over)
+        deliveries.join(_UNDER_WAY_S)
     finally:
         store.close()
     return EXIT_ACCEPTED

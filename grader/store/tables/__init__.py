@@ -9,6 +9,7 @@ from grader.store.tables.base import Base
 from grader.store.tables.certificate import CertificateRow
 from grader.store.tables.course import CourseRow
 from grader.store.tables.course_task import CourseTaskRow
+from grader.store.tables.delivery import DeliveryChannelRow, DeliveryRow
 from grader.store.tables.ended_session import EndedSessionRow
 from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
@@ -43,6 +44,8 @@ __all__ = [
     "CommentRow",
     "CourseRow",
     "CourseTaskRow",
+    "DeliveryChannelRow",
+    "DeliveryRow",
     "EndedSessionRow",
     "EnrolmentRow",
     "EventRow",
