@@ -68,17 +68,19 @@ def enqueue(
     payload: dict[str, Any],
     *,
     key: str,
-    topic: str = "",
     course_id: int | None = None,
     not_before_s: float = 0.0,
 ) -> bool:
-    """Queue a delivery in a transaction of the caller's; False: one with this key is queued, or was delivered."""
+    """Queue a delivery in a transaction of the caller's; False: one with this key is queued, or was delivered.
+
+    The payload's `topic`, where it has one, stands in the log, and is what waiting ones may be told together by.
+    """
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     due = database_now(not_before_s)
     statement = make(DeliveryRow).values(
         channel=channel,
         receiver=receiver,
-        topic=topic,
+        topic=payload.get("topic", ""),
         payload=payload,
         key=key,
         course_id=course_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.store.tables.announcement import AnnouncementRow
 from grader.store.tables.api_token import ApiTokenRow
 from grader.store.tables.artifact import ArtifactRow, BlobRow
 from grader.store.tables.attempt import AttemptRow
@@ -25,6 +26,7 @@ from grader.store.tables.lti_context import (
 )
 from grader.store.tables.lti_launch import LtiLaunchRow
 from grader.store.tables.lti_platform import LtiPlatformRow, LtiRegistrationRow
+from grader.store.tables.mail import BouncedAddressRow, MailChoiceRow
 from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
@@ -33,13 +35,16 @@ from grader.store.tables.review import CommentRow, OverrideRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
 from grader.store.tables.task_version import TaskVersionRow
+from grader.store.tables.webhook import WebhookRow
 
 __all__ = [
+    "AnnouncementRow",
     "ApiTokenRow",
     "ArtifactRow",
     "AttemptRow",
     "Base",
     "BlobRow",
+    "BouncedAddressRow",
     "CertificateRow",
     "CommentRow",
     "CourseRow",
@@ -63,6 +68,7 @@ __all__ = [
     "LtiPlatformRow",
     "LtiRegistrationRow",
     "LtiScoreRow",
+    "MailChoiceRow",
     "MembershipRow",
     "OutboxRow",
     "OverrideRow",
@@ -72,5 +78,6 @@ __all__ = [
     "SubmissionRow",
     "TaskVersionRow",
     "TurnRow",
+    "WebhookRow",
     "WorkerRow",
 ]

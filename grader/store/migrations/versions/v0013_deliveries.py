@@ -1,4 +1,4 @@
-"""Deliveries of mails, webhooks and grades, and what is known of the ways that they go."""
+"""Deliveries of mails, webhooks and grades; announcements, webhooks, and what people want mailed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ depends_on = None
 
 Int = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 Time = sa.DateTime(timezone=True)
+_KINDS = ("verdict", "held", "decided", "comment", "date", "announcement", "summary")
 _WAITING = sa.text("state = 'waiting'")
 
 
@@ -65,9 +66,79 @@ def upgrade() -> None:
         sa.Column("noted_at", Time, nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_delivery_channels"),
     )
+    _mail()
+    _announcements()
+    _webhooks()
+
+
+def _mail() -> None:
+    op.create_table(
+        "mail_choices",
+        sa.Column("person_id", Int, nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("wanted", sa.Boolean, nullable=False),
+        sa.PrimaryKeyConstraint("person_id", "kind", name="pk_mail_choices"),
+        sa.CheckConstraint(
+            f"kind IN ({', '.join(repr(one) for one in _KINDS)})", name=op.f("ck_mail_choices_mailkind")
+        ),
+        sa.ForeignKeyConstraint(
+            ["person_id"], ["people.id"], name="fk_mail_choices_person_id", ondelete="CASCADE"
+        ),
+    )
+    op.create_table(
+        "bounced_addresses",
+        sa.Column("address", sa.String(254), nullable=False),
+        sa.Column("reason", sa.String(500), nullable=False),
+        sa.Column("bounced_at", Time, nullable=False),
+        sa.PrimaryKeyConstraint("address", name="pk_bounced_addresses"),
+    )
+
+
+def _announcements() -> None:
+    op.create_table(
+        "announcements",
+        sa.Column("id", Int, nullable=False),
+        sa.Column("course_id", Int, nullable=False),
+        sa.Column("author_id", Int, nullable=True),
+        sa.Column("title", sa.String(200), nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("created_at", Time, nullable=False),
+        sa.Column("pinned", sa.Boolean, nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_announcements"),
+        sa.ForeignKeyConstraint(
+            ["course_id"], ["courses.id"], name="fk_announcements_course_id", ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["author_id"], ["people.id"], name="fk_announcements_author_id", ondelete="SET NULL"
+        ),
+    )
+    op.create_index("ix_announcements_course_id", "announcements", ["course_id"])
+    op.create_index("ix_announcements_author_id", "announcements", ["author_id"])
+
+
+def _webhooks() -> None:
+    op.create_table(
+        "webhooks",
+        sa.Column("id", Int, nullable=False),
+        sa.Column("course_id", Int, nullable=False),
+        sa.Column("url", sa.String(1000), nullable=False),
+        sa.Column("events", sa.Text, nullable=False),
+        sa.Column("salt", sa.String(64), nullable=False),
+        sa.Column("created_at", Time, nullable=False),
+        sa.Column("num_failures", Int, nullable=False),
+        sa.Column("failed_since", Time, nullable=True),
+        sa.Column("disabled_at", Time, nullable=True),
+        sa.Column("problem", sa.String(500), nullable=True),
+        sa.PrimaryKeyConstraint("id", name="pk_webhooks"),
+        sa.ForeignKeyConstraint(
+            ["course_id"], ["courses.id"], name="fk_webhooks_course_id", ondelete="CASCADE"
+        ),
+    )
+    op.create_index("ix_webhooks_course_id", "webhooks", ["course_id"])
 
 
 def downgrade() -> None:
     """Drop them; what was not delivered is lost."""
-    op.drop_table("delivery_channels")
+    for table in ("webhooks", "announcements", "bounced_addresses", "mail_choices", "delivery_channels"):
+        op.drop_table(table)
     op.drop_table("deliveries")
