@@ -88,7 +88,12 @@ class PlatformServices:
             "client_assertion": self.keys.sign(ours),
             "scope": " ".join(sorted(scopes)),
         }
-        given = ask("POST", platform.token_url, headers={"Accept": "application/json"}, data=form).json()
+        try:
+            given = ask("POST", platform.token_url, headers={"Accept": "application/json"}, data=form).json()
+        except PlatformError as error:
+            # It says 400 to a key that it has not read yet, too.
+            said = f"no token for the platform's services: {error}"
+            raise PlatformError(said, passing=True, wait_s=error.wait_s) from None
         token = given.get("access_token") if isinstance(given, dict) else None
         if not isinstance(token, str) or not token.isprintable() or not token:
             raise PlatformError("the platform gave no token for its services", passing=True)

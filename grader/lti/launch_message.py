@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from joserfc import jws, jwt
 from joserfc.errors import JoseError
@@ -220,7 +220,7 @@ def _check_party(claims: dict[str, Any], platform: PlatformTerms) -> None:
 
 def _check_times(claims: dict[str, Any]) -> None:
     expires, made, now = claims.get("exp"), claims.get("iat"), time.time()
-    if not _is_number(expires) or not _is_number(made):
+    if not (_is_number(expires) and _is_number(made)):
         raise LaunchRefusedError("it does not say from when to when it holds")
     if expires < now - SKEW_S:
         raise LaunchRefusedError("it has expired; follow the link once more")
@@ -230,5 +230,5 @@ def _check_times(claims: dict[str, Any]) -> None:
         raise LaunchRefusedError("it is too old; follow the link once more")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -27,8 +27,9 @@ _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _SHOWN = 200
 _MOST_WAIT_S = 3600.0
 _SECONDS = re.compile(r"\d{1,6}")
-# The platform is busy, restarts, or counts our requests: all the same a moment later.
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+# The request itself is at fault. Whatever else is answered may be answered otherwise later: by a platform that
+# restarts, counts requests, learns of our new key, or has its settings mended.
+_LASTING = frozenset({400, 404, 405, 406, 410, 413, 414, 415, 422})
 
 
 class PlatformError(GraderError):
@@ -116,7 +117,7 @@ def ask(
     if not 200 <= answer.status < 300:
         raise PlatformError(
             f"{_host(url)} answered {answer.status}{_said(answer.body)}",
-            passing=answer.status in _PASSING,
+            passing=answer.status not in _LASTING,
             status=answer.status,
             wait_s=_wait(answer.headers.get("retry-after", "")),
         )

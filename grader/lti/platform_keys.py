@@ -15,6 +15,7 @@ from joserfc.jwk import RSAKey
 from grader.lti.platform_http import PlatformError, ask
 
 KEPT_S, ASK_AGAIN_S = 3600.0, 10.0
+_WAIT_S = 2.0
 
 
 @dataclass
@@ -41,8 +42,10 @@ def platform_key(url: str, kid: str) -> RSAKey | None:
     key = _fresh(known, kid)
     if key is not None:
         return key
-    # One asks for all who wait.
-    with known.lock:
+    # One asks for all who wait, and those do not wait for long: each of them holds a thread of the pages.
+    if not known.lock.acquire(timeout=_WAIT_S):
+        raise PlatformError("the platform is slow to say its keys; try again in a moment", passing=True)
+    try:
         key = _fresh(known, kid)
         now = time.monotonic()
         if key is None and now < known.asked_at + ASK_AGAIN_S:
@@ -57,6 +60,8 @@ def platform_key(url: str, kid: str) -> RSAKey | None:
                 raise
             key = known.keys.get(kid)
         return key
+    finally:
+        known.lock.release()
 
 
 def forget_keys() -> None:

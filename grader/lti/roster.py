@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -12,23 +11,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from grader.lti.access_tokens import PlatformServices
 from grader.lti.launch_message import course_role, person_name
 from grader.lti.platform_http import PlatformAnswer, PlatformError
-from grader.store.tables.person import Role
+from grader.store.lti_rosters import RosterMember
 
 SCOPE = "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
 _TYPE = "application/vnd.ims.lti-nrps.v2.membershipcontainer+json"
 _MOST_PAGES, _MOST_MEMBERS = 200, 20_000
 _NEXT = re.compile(r'<([^>]+)>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class RosterMember:
-    """Somebody on the list; `role` None: a mentor (see `course_role`)."""
-
-    subject: str
-    name: str
-    address: str | None
-    role: Role | None
-    external_id: str | None
 
 
 class _Member(BaseModel):

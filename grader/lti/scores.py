@@ -66,7 +66,7 @@ def find_line_item(services: PlatformServices, told: ScoreMessage) -> str:
     for one in listed if isinstance(listed, list) else []:
         # Some platforms do not look at what they are asked for, and list all.
         if isinstance(one, dict) and one.get("resourceId") == wanted and isinstance(one.get("id"), str):
-            return urljoin(found.url, one["id"])
+            return urljoin(found.url, str(one["id"]))
     made = services.ask(
         "POST",
         told.line_items_url,
@@ -77,7 +77,7 @@ def find_line_item(services: PlatformServices, told: ScoreMessage) -> str:
     fields = made.json()
     if not isinstance(fields, dict) or not isinstance(fields.get("id"), str):
         raise PlatformError("the platform made a column and did not say where", passing=True)
-    return urljoin(made.url, fields["id"])
+    return urljoin(made.url, str(fields["id"]))
 
 
 def send_score(services: PlatformServices, url: str, told: ScoreMessage) -> None:

@@ -66,7 +66,7 @@ def enrol_within(
     Raises:
         UsageError: there is no such course, or the role is none of a course.
     """
-    if role not in (Role.LEARNER, Role.INSTRUCTOR):
+    if role not in (Role.LEARNER, Role.INSTRUCTOR, Role.ASSISTANT, Role.OBSERVER):
         raise UsageError(f"in a course one is learner or instructor, not {role}")
     # Locks the person's row: of two invitations redeemed at once, the second finds the enrolment.
     connection.execute(select(PersonRow.id).where(PersonRow.id == person_id).with_for_update(key_share=True))

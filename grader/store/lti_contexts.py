@@ -225,7 +225,8 @@ def former_members(store: Store, course_id: int) -> tuple[FormerMember, ...]:
             )
             .order_by(PersonRow.name, PersonRow.id)
         ).all()
-    return tuple({row.id: FormerMember(*row) for row in rows}.values())
+    found = {row.id: FormerMember(row.id, row.name, row.login, row.left_at) for row in rows}
+    return tuple(found.values())
 
 
 def num_members(store: Store, context_ids: Sequence[int]) -> dict[int, int]:
@@ -251,7 +252,8 @@ def _values(facts: ContextFacts) -> dict[str, Any]:
 
 
 def _context(row: Any) -> PlatformContext:
-    return PlatformContext(*row[:8], ContextFacts(*row[8:-1], tuple(row[-1])))
+    said = {one.name: getattr(row, one.name) for one in fields(ContextFacts)}
+    return PlatformContext(*tuple(row)[:8], ContextFacts(**{**said, "scopes": tuple(row.scopes)}))
 
 
 _CONTEXT = select(

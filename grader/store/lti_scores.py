@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, select, update
 
 from grader.model.grade import Verdict
 from grader.store.clock import database_now, now
@@ -42,7 +42,7 @@ class ScoreMessage:
     """What a platform is to be told now.
 
     Attributes:
-        subject: the person, as the platform calls them.
+        subject: the person, as the platform calls them; says: the grade in words.
         verdict: None: nothing counts for them any more; points, max_points: then 0.
         revision: which change it tells, for `score_sent`.
         at: the time that the message bears.
@@ -54,6 +54,7 @@ class ScoreMessage:
     course_task_id: int
     person_id: int
     subject: str
+    says: str
     verdict: Verdict | None
     points: float
     max_points: float
@@ -95,9 +96,8 @@ def note_scores(
             connection,
             CHANNEL,
             f"platform:{row.platform_id}",
-            {**key, "revision": revision},
+            {**key, "revision": revision, "topic": f"task:{course_task_id} person:{row.person_id}"},
             key=f"{CHANNEL}:{row.context_id}:{row.person_id}:{course_task_id}:{revision}",
-            topic=f"task:{course_task_id}",
             course_id=row.course_id,
         )
         changed += 1
@@ -133,6 +133,7 @@ def score_to_send(
             course_task_id=course_task_id,
             person_id=person_id,
             subject=row.subject,
+            says=_says(row),
             verdict=row.verdict,
             points=row.points or 0.0,
             max_points=row.max_points or 0.0,
@@ -164,11 +165,17 @@ def set_line_item(connection: Connection, context_id: int, course_task_id: int, 
     )
 
 
+def keep_line_item(store: Store, context_id: int, course_task_id: int, url: str) -> None:
+    """The same, in a transaction of its own."""
+    with store.write() as connection:
+        set_line_item(connection, context_id, course_task_id, url)
+
+
 def forget_line_item(store: Store, context_id: int, course_task_id: int, url: str) -> None:
     """The platform has that column no more: the next grade finds or makes another."""
     with store.write() as connection:
         connection.execute(
-            LtiLineItemRow.__table__.delete().where(  # type: ignore[attr-defined]
+            delete(LtiLineItemRow).where(
                 LtiLineItemRow.context_id == context_id,
                 LtiLineItemRow.course_task_id == course_task_id,
                 LtiLineItemRow.url == url,

@@ -15,6 +15,7 @@ from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.attempt_results import judged_attempts, result_columns, result_of
+from grader.store.lti_scores import note_scores
 from grader.store.tables import AttemptRow, CourseTaskRow, OverrideRow, StandingRow
 from grader.store.tables.attempt import AttemptState
 
@@ -51,6 +52,7 @@ def recompute_standings(
     ]
     if standings:
         connection.execute(insert(StandingRow), standings)
+    note_scores(connection, course_task_id, person_ids)
 
 
 def _best(attempts: Iterable[Row[*tuple[Any, ...]]]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from grader.lti.tool_keys import ToolKeys, tool_keys
 from grader.settings.schema import Settings
 from grader.store.database import Store
 from grader.store.files import FileStore, open_files
@@ -52,6 +53,7 @@ class WebService:
         max_upload_bytes: size of a whole request.
         submits: how often one account, and one address, may hand in.
         metrics_token: opens `/metrics` to others than this machine; "": nothing does.
+        lti_key: keys for learning platforms as PEM; "": one is made and kept.
         state_dir: the folder whose disk must not be full.
     """
 
@@ -65,6 +67,7 @@ class WebService:
     submit_limit: RateLimit = RateLimit("submissions of one account", 30, 60)  # noqa: RUF009 - frozen
     submit_limit_address: RateLimit = RateLimit("submissions from one address", 1200, 60)  # noqa: RUF009 - frozen
     metrics_token: str = ""
+    lti_key: str = ""
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     templates: Environment = field(default_factory=environment)
@@ -73,6 +76,15 @@ class WebService:
     def sessions(self) -> Sessions:
         """The cookies of this service."""
         return Sessions(self.secret)
+
+    @cached_property
+    def tool_keys(self) -> ToolKeys:
+        """By which learning platforms know us.
+
+        Raises:
+            UsageError: what was given is no key.
+        """
+        return tool_keys(self.lti_key, self.state_dir)
 
     @cached_property
     def intake(self) -> Batcher[NewSubmission, Receipt | Refusal]:
@@ -184,6 +196,7 @@ def open_service(settings: Settings, store: Store | None = None) -> WebService:
         submit_limit=RateLimit("submissions of one account", settings.submits_per_minute, 60),
         submit_limit_address=RateLimit("submissions from one address", settings.submits_per_minute * 40, 60),
         metrics_token=settings.metrics_token,
+        lti_key=settings.lti_key,
         rate_limiter=RateLimiter(settings.broker),
     )
 
