@@ -13,6 +13,7 @@ from grader.store.tables.ended_session import EndedSessionRow
 from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
+from grader.store.tables.group_role import GroupRoleRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
 from grader.store.tables.membership import MembershipRow
@@ -41,6 +42,7 @@ __all__ = [
     "GateRow",
     "GradeCodeRow",
     "GradeRow",
+    "GroupRoleRow",
     "IdentityRow",
     "InvitationRow",
     "MembershipRow",
