@@ -14,7 +14,7 @@ from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
 from grader.store.standings import recompute_standings
-from grader.store.tables import CourseRow, CourseTaskRow, EnrolmentRow, ExtensionRow, PersonRow
+from grader.store.tables import CourseRow, CourseTaskRow, EnrolmentRow, ExtensionRow, GroupRoleRow, PersonRow
 from grader.store.tables.person import Role
 
 
@@ -55,6 +55,12 @@ def enrol(
 ) -> int:
     """Let somebody take part and return the enrolment's id; once more changes nothing but the role."""
     with store.write() as connection:
+        # From now on it is so because somebody said so, whatever groups say.
+        connection.execute(
+            delete(GroupRoleRow).where(
+                GroupRoleRow.person_id == person_id, GroupRoleRow.course_id == course_id
+            )
+        )
         return enrol_within(connection, course_id, person_id, role, actor_id=actor_id)
 
 

@@ -15,6 +15,7 @@ from grader.store.tables.ended_session import EndedSessionRow
 from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
+from grader.store.tables.group_role import GroupRoleRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
 from grader.store.tables.lti_context import (
@@ -58,6 +59,7 @@ __all__ = [
     "GateRow",
     "GradeCodeRow",
     "GradeRow",
+    "GroupRoleRow",
     "IdentityRow",
     "InvitationRow",
     "LtiContextRow",
