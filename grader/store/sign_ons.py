@@ -72,19 +72,26 @@ def _sign_on(
     store: Store, identity: VouchedIdentity, terms: SignOnTerms, roles: GroupRoles | None
 ) -> SignedOn | SignOnRefusal:
     with store.write() as connection:
-        known = owner_of(connection, identity)
-        if known is not None:
-            found: SignedOn | SignOnRefusal = _opened(known)
-        else:
-            found = _by_address(connection, identity) if terms.link_by_address else SignOnRefusal.NO_ACCOUNT
-            if found is SignOnRefusal.NO_ACCOUNT and terms.open_accounts:
-                found = _make(connection, identity)
+        found = account_of(connection, identity, terms)
         if isinstance(found, SignOnRefusal):
             return found
         _used(connection, found.person_id, identity)
         if roles is not None:
             apply_group_roles(connection, found.person_id, identity.issuer, roles)
         return found
+
+
+def account_of(
+    connection: Connection, identity: VouchedIdentity, terms: SignOnTerms
+) -> SignedOn | SignOnRefusal:
+    """As `sign_on`, within a transaction of the caller's, of somebody who stands on a list and signs in to nothing."""
+    known = owner_of(connection, identity)
+    if known is not None:
+        return _opened(known)
+    found = _by_address(connection, identity) if terms.link_by_address else SignOnRefusal.NO_ACCOUNT
+    if found is SignOnRefusal.NO_ACCOUNT and terms.open_accounts:
+        return _make(connection, identity)
+    return found
 
 
 def _opened(person: Row[tuple[int, datetime | None]]) -> SignedOn | SignOnRefusal:
