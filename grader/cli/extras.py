@@ -8,10 +8,12 @@ OF_SERVICE = frozenset(
     {
         "alembic",
         "argon2",
+        "authlib",
         "celery",
         "copydetect",
         "fastapi",
         "itsdangerous",
+        "joserfc",
         "kombu",
         "limits",
         "prometheus_client",

@@ -50,6 +50,14 @@ def steps_of(told: Sequence[Mapping[str, Any]]) -> tuple[RubricStep, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class SignInAnswer:
+    """How people sign in: with passwords of the service or not, and by these others, in a browser."""
+
+    passwords: bool
+    providers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadingAnswer:
     """What reading a submission shows for a task, before it is handed in."""
 

@@ -19,6 +19,7 @@ from grader.client.answers import (
     ChangesAnswer,
     EventAnswer,
     ReadingAnswer,
+    SignInAnswer,
     SubmissionAnswer,
     TaskAnswer,
     findings_of,
@@ -57,6 +58,15 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._http.close()
+
+    def ways_to_sign_in(self) -> SignInAnswer:
+        """How people sign in there."""
+        try:
+            told = self._mapping("/sign-in")
+        except UsageError:
+            # A service of an earlier version knows passwords alone.
+            return SignInAnswer(True, ())
+        return SignInAnswer(bool(told["passwords"]), tuple(map(str, told["providers"])))
 
     def issue_token(self, login: str, password: str, name: str) -> str:
         """A token for whoever has this password."""

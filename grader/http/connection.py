@@ -29,7 +29,7 @@ def connection(url: str, token: str, timeout: httpx.Timeout) -> httpx.Client:
     headers = {"User-Agent": f"grader/{__version__}", "Accept": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    return httpx.Client(base_url=url + _API, headers=headers, timeout=timeout, verify=_authorities())
+    return httpx.Client(base_url=url + _API, headers=headers, timeout=timeout, verify=authorities())
 
 
 def worker_connection(server: str, token: str, timeout: httpx.Timeout) -> tuple[str, httpx.Client]:
@@ -46,7 +46,12 @@ def worker_connection(server: str, token: str, timeout: httpx.Timeout) -> tuple[
     return url, connection(url, token, timeout)
 
 
-def _authorities() -> ssl.SSLContext | bool:
+def authorities() -> ssl.SSLContext | bool:
+    """Whom to believe a certificate: those of GRADER_CA_FILE, or (True) the machine's own.
+
+    Raises:
+        UsageError: GRADER_CA_FILE names no certificates.
+    """
     ca_file = settings().ca_file
     if ca_file is None:
         return True

@@ -107,10 +107,16 @@ class Settings:
     """What the service signs cookies with, 32 characters or more; default: made once, kept in the state folder."""
     public_url: str = ""
     """The service's address as people type it, `https://host`; cookies are for HTTPS only where it says so."""
+    sign_on: Path | None = None
+    """File of those who vouch for people by OpenID Connect, and whether passwords of our own open anything; default:
+    passwords alone."""
     trusted_proxies: str = ""
     """Addresses of proxies whose X-Forwarded-For is believed, separated by commas; `*`: any."""
     max_upload_bytes: int = 8 << 20
     """Size of a whole request to the service."""
+    lti_key: str = ""
+    """RSA key, as PEM, by which learning platforms know the service; of several the first signs, and all are published.
+    Default: made once, kept in the state folder."""
     submits_per_minute: int = 30
     """How often one account may hand in, whatever its course allows; 0: no limit."""
     metrics_token: str = ""

@@ -12,7 +12,7 @@ from grader.store.care import may_entrust, note_memberships
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
-from grader.store.tables import CourseRow, EnrolmentRow, PersonRow
+from grader.store.tables import CourseRow, EnrolmentRow, GroupRoleRow, PersonRow
 from grader.store.tables.person import Role
 
 
@@ -44,6 +44,12 @@ def enrol(
 ) -> int:
     """Let somebody take part and return the enrolment's id; once more changes nothing but the role."""
     with store.write() as connection:
+        # From now on it is so because somebody said so, whatever groups say.
+        connection.execute(
+            delete(GroupRoleRow).where(
+                GroupRoleRow.person_id == person_id, GroupRoleRow.course_id == course_id
+            )
+        )
         return enrol_within(connection, course_id, person_id, role, actor_id=actor_id)
 
 
@@ -55,7 +61,7 @@ def enrol_within(
     Raises:
         UsageError: there is no such course, or the role is none of a course.
     """
-    if role not in (Role.LEARNER, Role.INSTRUCTOR):
+    if role not in (Role.LEARNER, Role.INSTRUCTOR, Role.ASSISTANT, Role.OBSERVER):
         raise UsageError(f"in a course one is learner or instructor, not {role}")
     # Locks the person's row: of two invitations redeemed at once, the second finds the enrolment.
     connection.execute(select(PersonRow.id).where(PersonRow.id == person_id).with_for_update(key_share=True))

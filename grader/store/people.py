@@ -9,7 +9,7 @@ from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
@@ -17,7 +17,7 @@ from grader.store import credentials
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
-from grader.store.tables import PersonRow
+from grader.store.tables import GroupRoleRow, PersonRow
 from grader.store.tables.person import Role
 
 MIN_PASSWORD, MAX_PASSWORD = 10, 256
@@ -156,6 +156,10 @@ def set_role(store: Store, person_id: int, role: Role, *, actor_id: int | None) 
         UsageError: there is no such account.
     """
     with store.write() as connection:
+        # From now on it is so because somebody said so, whatever groups say.
+        connection.execute(
+            delete(GroupRoleRow).where(GroupRoleRow.person_id == person_id, GroupRoleRow.course_id.is_(None))
+        )
         _change(connection, person_id, role=role, session_epoch=PersonRow.session_epoch + 1)
         audit(connection, f"person:{person_id}", "role_changed", actor_id=actor_id, role=role)
 

@@ -19,6 +19,7 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
 from grader.store.attempt_results import judged_attempts, result_columns, result_of
 from grader.store.limits import LateBank
+from grader.store.lti_scores import note_scores
 from grader.store.tables import (
     AttemptRow,
     CourseRow,
@@ -69,6 +70,8 @@ def recompute_standings(
     changed = {(row[0], row[1]) for row in before ^ after}
     for task_id in sorted({task_id for task_id, _ in changed}):
         tell_grades(connection, task_id, {person for task, person in changed if task == task_id})
+    for task_id in tasks:
+        note_scores(connection, task_id, person_ids)
     if bank is None:
         return
     again = select(AttemptRow.id).where(AttemptRow.course_task_id.in_(tasks))

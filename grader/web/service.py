@@ -19,6 +19,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from grader.lti.tool_keys import ToolKeys, tool_keys
 from grader.settings.schema import Settings
 from grader.store.database import Store
 from grader.store.files import FileStore, open_files
@@ -35,6 +36,10 @@ from grader.web.security import csrf
 from grader.web.security.rate_limits import RateLimit, RateLimiter
 from grader.web.security.secret_key import service_secret
 from grader.web.security.sessions import Sessions
+from grader.web.sign_on.openid_client import OpenIdClient
+from grader.web.sign_on.pending import PendingSignOns
+from grader.web.sign_on.provider import SignOnSettings
+from grader.web.sign_on.provider_file import load_sign_on
 from grader.web.templating import environment
 
 _OWN_NAMES = ("localhost", "127.0.0.1", "::1", socket.gethostname().casefold())
@@ -52,7 +57,9 @@ class WebService:
         max_upload_bytes: size of a whole request.
         submits: how often one account, and one address, may hand in.
         metrics_token: opens `/metrics` to others than this machine; "": nothing does.
+        lti_key: keys for learning platforms as PEM; "": one is made and kept.
         state_dir: the folder whose disk must not be full.
+        sign_on: who else vouches for people, and whether passwords of ours open anything.
     """
 
     store: Store
@@ -65,6 +72,8 @@ class WebService:
     submit_limit: RateLimit = RateLimit("submissions of one account", 30, 60)  # noqa: RUF009 - frozen
     submit_limit_address: RateLimit = RateLimit("submissions from one address", 1200, 60)  # noqa: RUF009 - frozen
     metrics_token: str = ""
+    lti_key: str = ""
+    sign_on: SignOnSettings = SignOnSettings()  # noqa: RUF009 - frozen
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     templates: Environment = field(default_factory=environment)
@@ -73,6 +82,25 @@ class WebService:
     def sessions(self) -> Sessions:
         """The cookies of this service."""
         return Sessions(self.secret)
+
+    @cached_property
+    def tool_keys(self) -> ToolKeys:
+        """By which learning platforms know us.
+
+        Raises:
+            UsageError: what was given is no key.
+        """
+        return tool_keys(self.lti_key, self.state_dir)
+
+    @cached_property
+    def openid_clients(self) -> Mapping[str, OpenIdClient]:
+        """Asks the providers of sign-on, each by its id."""
+        return {one.id: OpenIdClient(one) for one in self.sign_on.providers}
+
+    @cached_property
+    def pending_sign_ons(self) -> PendingSignOns:
+        """The sign-ons that have begun in browsers."""
+        return PendingSignOns(self.secret)
 
     @cached_property
     def intake(self) -> Batcher[NewSubmission, Receipt | Refusal]:
@@ -171,7 +199,11 @@ class WebService:
 
 
 def open_service(settings: Settings, store: Store | None = None) -> WebService:
-    """The service that the settings describe; `store`: one that is open already."""
+    """The service that the settings describe; `store`: one that is open already.
+
+    Raises:
+        UsageError: the secret is too short, or the file of providers of sign-on has to be mended.
+    """
     store = Store(settings.database) if store is None else store
     return WebService(
         store=store,
@@ -184,6 +216,8 @@ def open_service(settings: Settings, store: Store | None = None) -> WebService:
         submit_limit=RateLimit("submissions of one account", settings.submits_per_minute, 60),
         submit_limit_address=RateLimit("submissions from one address", settings.submits_per_minute * 40, 60),
         metrics_token=settings.metrics_token,
+        lti_key=settings.lti_key,
+        sign_on=load_sign_on(settings.sign_on),
         rate_limiter=RateLimiter(settings.broker),
     )
 

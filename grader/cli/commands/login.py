@@ -1,8 +1,9 @@
 """Sign in to a grading service, so that `grader submit` and its like know where to and as whom.
 
 URL is the service's address, as in a browser. Give a token that its account page made (--token), or a login name and a
-password, which is asked for without showing it and kept nowhere: the service makes a token for it. CI jobs need no
-login: they set GRADER_URL and GRADER_TOKEN.
+password, which is asked for without showing it and kept nowhere: the service makes a token for it. Where people sign in
+with an account of their institution, only the token is asked for. CI jobs need no login: they set GRADER_URL and
+GRADER_TOKEN.
 """
 
 from __future__ import annotations
@@ -55,13 +56,7 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_ACCEPTED
     if not url:
         raise UsageError("say where: `grader login https://HOST`")
-    if args.token:
-        key = sign_in(url, _ask("Token: "))
-    else:
-        guest = sign_in(url, "")
-        login = args.login or _ask("Login: ", shown=True)
-        with Service(guest) as service:
-            key = sign_in(url, service.issue_token(login, _ask("Password: "), _name_of_this_machine()))
+    key = sign_in(url, _ask("Token: ")) if args.token else _with_password(sign_in(url, ""), args.login)
     with Service(key) as service:
         me = service.me()
     path = keep(key)
@@ -70,6 +65,28 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"Signed in to {key.url} as {me.get('login')}; the token is in {path}.")
     return EXIT_ACCEPTED
+
+
+def _with_password(guest: Key, login: str | None) -> Key:
+    """A key for a password; for a token where the service has no passwords, which nobody is asked for in vain."""
+    from grader.client import Service, sign_in
+
+    page = f"{guest.url}/account"
+    with Service(guest) as service:
+        ways = service.ways_to_sign_in()
+        by_others = " or ".join(ways.providers)
+        if not ways.passwords:
+            _tell(f"Sign in with {by_others} at {page} in a browser, make a token there, and give it here.")
+            return sign_in(guest.url, _ask("Token: "))
+        if by_others:
+            again = f"grader login {guest.url} --token"
+            _tell(f"Who signs in with {by_others} makes a token at {page} and says `{again}`.")
+        login = login or _ask("Login: ", shown=True)
+        return sign_in(guest.url, service.issue_token(login, _ask("Password: "), _name_of_this_machine()))
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _revoked(key: Key) -> tuple[bool, str]:

@@ -16,9 +16,19 @@ from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
 from grader.store.tables.exam_sitting import ExamSittingRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
+from grader.store.tables.group_role import GroupRoleRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
 from grader.store.tables.late_day_use import LateDayUseRow
+from grader.store.tables.lti_context import (
+    LtiContextRow,
+    LtiLineItemRow,
+    LtiLinkRow,
+    LtiMemberRow,
+    LtiScoreRow,
+)
+from grader.store.tables.lti_launch import LtiLaunchRow
+from grader.store.tables.lti_platform import LtiPlatformRow, LtiRegistrationRow
 from grader.store.tables.mail import BouncedAddressRow, MailChoiceRow
 from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
@@ -52,9 +62,18 @@ __all__ = [
     "GateRow",
     "GradeCodeRow",
     "GradeRow",
+    "GroupRoleRow",
     "IdentityRow",
     "InvitationRow",
     "LateDayUseRow",
+    "LtiContextRow",
+    "LtiLaunchRow",
+    "LtiLineItemRow",
+    "LtiLinkRow",
+    "LtiMemberRow",
+    "LtiPlatformRow",
+    "LtiRegistrationRow",
+    "LtiScoreRow",
     "MailChoiceRow",
     "MembershipRow",
     "OutboxRow",

@@ -1,4 +1,4 @@
-"""One's own account: tokens for programs, shown once; signing out everywhere; what is kept."""
+"""One's own account: tokens for programs, shown once; ways to sign in; signing out everywhere; what is kept."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from grader.store import people, tokens
+from grader.store.identities import sign_on_of
 from grader.store.tables.api_token import Scope
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, Visitor, not_found
@@ -109,6 +110,8 @@ def _page(
     status_code: int = 200,
 ) -> Response:
     known = tokens.tokens_of(service.store, visitor.account.id)
+    own = sign_on_of(service.store, visitor.account.id)
+    issuers = {one.issuer for one in own.identities}
     return service.render(
         request,
         "account.html.j2",
@@ -121,4 +124,8 @@ def _page(
         token=token,
         token_name=token_name,
         site=service.site(request),
+        own=own,
+        sign_on=service.sign_on,
+        titles={one: service.sign_on.title_of(one) for one in issuers},
+        addable=[one for one in service.sign_on.providers if one.issuer not in issuers],
     )

@@ -17,7 +17,7 @@ from grader.store.invitations import InvitationPreview, InvitationResult
 from grader.web import flash
 from grader.web.security.access import MaybeVisitor, Public, SignedIn, Visitor, too_many_requests
 from grader.web.security.rate_limits import JOIN_ADDRESS
-from grader.web.security.sign_in import AT_ONCE
+from grader.web.security.sign_in import AT_ONCE, need_passwords
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
@@ -64,6 +64,7 @@ def enter_new(
     password: Annotated[str, Form()] = "",
 ) -> Response:
     """Make an account, sign it in, join."""
+    need_passwords(service)
     opens = _opens(request, service, code)
     if opens.result is not InvitationResult.ENTERED:
         return _page(request, service, visitor, code, opens)
@@ -159,4 +160,5 @@ def _page(
         errors=errors or {},
         typed=typed or {"login": "", "name": ""},
         least=people.MIN_PASSWORD,
+        sign_on=service.sign_on,
     )

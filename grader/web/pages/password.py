@@ -13,7 +13,7 @@ from grader.store.people import Account
 from grader.web import flash
 from grader.web.security.access import SignedIn, Visitor
 from grader.web.security.rate_limits import RateExceeded
-from grader.web.security.sign_in import AT_ONCE, sign_in
+from grader.web.security.sign_in import AT_ONCE, need_passwords, sign_in
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
@@ -22,6 +22,7 @@ router = APIRouter()
 @router.get("/password")
 def page(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
     """The form."""
+    need_passwords(service)
     return _form(request, service, visitor, {})
 
 
@@ -35,6 +36,7 @@ def change(
     again: Annotated[str, Form()] = "",
 ) -> Response:
     """Change it and end all other sessions and all tokens; this browser stays signed in."""
+    need_passwords(service)
     account = visitor.account
     # Who has a one-time password typed it a moment ago.
     if not account.must_change:

@@ -1,4 +1,4 @@
-"""Signing in. What a wrong name and a wrong password look like is the same."""
+"""Signing in, with a password or by whoever else vouches for one. A wrong name and a wrong password look the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from grader.store.people import Account
 from grader.web.security.access import MaybeVisitor, Public
 from grader.web.security.rate_limits import RateExceeded
-from grader.web.security.sign_in import end_present_session, sign_in
+from grader.web.security.sign_in import end_present_session, own_place, sign_in
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter(dependencies=[Public])
@@ -22,11 +22,13 @@ def page(
     service: ServiceDep,
     visitor: MaybeVisitor,
     next_: Annotated[str, Query(alias="next")] = "/",
+    signed_out: Annotated[str, Query()] = "",
 ) -> Response:
-    """The form; who is signed in already goes on."""
+    """The ways in; who is signed in already goes on. `signed_out`: the provider that somebody came by before."""
     if visitor is not None:
-        return RedirectResponse(_ours(next_), 303)
-    return _form(request, service, next_)
+        return RedirectResponse(own_place(next_), 303)
+    left = service.openid_clients.get(signed_out)
+    return _form(request, service, next_, left=left.provider if left and left.may_sign_out else None)
 
 
 @router.post("/sign-in")
@@ -41,40 +43,35 @@ def check(
     found = sign_in(service, request, login, password)
     if isinstance(found, Account):
         end_present_session(service, request)
-        response = RedirectResponse("/password" if found.must_change else _ours(next_), 303)
+        response = RedirectResponse("/password" if found.must_change else own_place(next_), 303)
         service.sessions.start(response, found, secure=service.secure(request))
         return response
     if isinstance(found, RateExceeded):
         minutes = max(1, round(found.wait_s / 60))
         error = f"Too many wrong tries. Wait {minutes} min, or ask your instructor for a new password."
-        return _form(request, service, next_, login, error, 429, {"Retry-After": str(found.wait_s)})
+        return _form(
+            request, service, next_, 429, {"Retry-After": str(found.wait_s)}, login=login, error=error
+        )
     error = (
         "This name and password do not go together. Check both; your instructor can give you a new password."
     )
-    return _form(request, service, next_, login, error, 401)
+    return _form(request, service, next_, 401, login=login, error=error)
 
 
 def _form(
     request: Request,
     service: WebService,
     next_: str,
-    login: str = "",
-    error: str = "",
     status_code: int = 200,
     headers: dict[str, str] | None = None,
+    **shown: object,
 ) -> Response:
     return service.render(
         request,
         "sign_in.html.j2",
         status_code=status_code,
         headers=headers,
-        next=_ours(next_),
-        login=login,
-        error=error,
+        next=own_place(next_),
+        sign_on=service.sign_on,
+        **{"login": "", "error": "", "left": None, **shown},
     )
-
-
-def _ours(place: str) -> str:
-    """A page of this service: no other host, and nothing that a browser would read as one."""
-    plain = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
-    return place if plain and "\\" not in place else "/"

@@ -108,11 +108,12 @@ _BEFORE_A_PASSWORD = ("/password", "/sign-out")
 
 
 @access_rule(AccessRule.SIGNED_IN)
-async def signed_in(request: Request, visitor: MaybeVisitor) -> Visitor:
+async def signed_in(request: Request, service: ServiceDep, visitor: MaybeVisitor) -> Visitor:
     """Somebody who is known, with a password of their own."""
     if visitor is None:
         raise SignInFirstError(return_path(request))
-    if visitor.scope is None and visitor.account.must_change and request.url.path not in _BEFORE_A_PASSWORD:
+    needless = visitor.scope is not None or not service.sign_on.local_passwords
+    if visitor.account.must_change and not needless and request.url.path not in _BEFORE_A_PASSWORD:
         raise ChangePasswordFirstError
     _within_scope(request, visitor, Scope.SUBMIT)
     return visitor

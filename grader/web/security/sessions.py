@@ -26,11 +26,13 @@ class Session:
 
     Attributes:
         nonce: of this one sign-in, what its forgery token is made of.
+        provider: id of the provider of sign-on that vouched for them; "": they signed in here.
     """
 
     person_id: int
     epoch: int
     nonce: str
+    provider: str = ""
 
 
 class Sessions:
@@ -40,9 +42,10 @@ class Sessions:
         self._people = URLSafeTimedSerializer(secret, salt="grader.session")
         self._guests = URLSafeTimedSerializer(secret, salt="grader.guest")
 
-    def start(self, response: Response, account: Account, *, secure: bool) -> None:
+    def start(self, response: Response, account: Account, *, secure: bool, provider: str = "") -> None:
         """Sign an account in on the browser that gets this response."""
-        value = self._people.dumps([account.id, account.session_epoch, secrets.token_urlsafe(16)])
+        nonce = secrets.token_urlsafe(16)
+        value = self._people.dumps([account.id, account.session_epoch, nonce, provider])
         _set(response, _NAME, value, secure=secure)
         _drop(response, _GUEST, secure=secure)
 

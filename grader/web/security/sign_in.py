@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from grader.store import people, sessions
@@ -31,7 +32,11 @@ def sign_in(
     """The account that login and password open, None where they open nothing, or a refusal after too many tries.
 
     For handlers that run in a thread (plain `def`); start the session with `service.sessions.start`.
+
+    Raises:
+        HTTPException: passwords open nothing here.
     """
+    need_passwords(service)
     address, name = service.address(request), login.strip().casefold()[:200]
     tries = (
         (SIGN_IN_ACCOUNT_AND_ADDRESS, f"{name} {address}"),
@@ -51,6 +56,27 @@ def sign_in(
         service.rate_limiter.clear(SIGN_IN_ACCOUNT_AND_ADDRESS, f"{name} {address}")
         people.signed_in(service.store, account.id)
     return account
+
+
+def need_passwords(service: WebService) -> None:
+    """Go on only where passwords of ours open anything.
+
+    Raises:
+        HTTPException: they do not.
+    """
+    if not service.sign_on.local_passwords:
+        titles = " or ".join(one.title for one in service.sign_on.providers)
+        raise HTTPException(
+            403,
+            f"Passwords of this grader open nothing. Sign in with {titles}; programs have a token, which you make on "
+            "your account page.",
+        )
+
+
+def own_place(place: str) -> str:
+    """A page of this service: no other host, and nothing that a browser would read as one."""
+    plain = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
+    return place if plain and "\\" not in place else "/"
 
 
 def end_present_session(service: WebService, request: Request) -> None:
