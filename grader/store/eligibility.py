@@ -30,7 +30,7 @@ from grader.store.tables import (
     SubmissionRow,
 )
 from grader.store.tables.attempt import AttemptState, Lane
-from grader.store.tables.person import Role
+from grader.store.tables.person import TRIES_OUT, Role
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 LearnerTask: TypeAlias = tuple[int, int]
@@ -60,8 +60,8 @@ def earlier_requests(connection: Connection, keys: Iterable[tuple[int, str]]) ->
 
 
 def refusals_of(connection: Connection, terms: dict[LearnerTask, AnyRow]) -> dict[LearnerTask, Refusal]:
-    """What stands in whose way. Instructors of the course hand in at any time, as often as they like."""
-    learning = {pair: one for pair, one in terms.items() if one.role is not Role.INSTRUCTOR}
+    """What stands in whose way; in that of those who try tasks out, nothing."""
+    learning = {pair: one for pair, one in terms.items() if one.role not in TRIES_OUT}
     had: dict[LearnerTask, list[AnyRow]] = {pair: [] for pair, one in learning.items() if _counts(one)}
     if had:
         for row in connection.execute(_OWN, _apart(had)):
@@ -133,7 +133,8 @@ _TERMS = (
         EnrolmentRow.person_id.in_(bindparam("people", expanding=True)),
         CourseTaskRow.id.in_(bindparam("course_tasks", expanding=True)),
         CourseTaskRow.withdrawn_at.is_(None),
-        or_(CourseTaskRow.draft_since.is_(None), EnrolmentRow.role == Role.INSTRUCTOR),
+        EnrolmentRow.role != Role.OBSERVER,
+        or_(CourseTaskRow.draft_since.is_(None), EnrolmentRow.role.in_(TRIES_OUT)),
     )
     # In order, so that two processes with the same people never wait for each other in a ring.
     .order_by(EnrolmentRow.id)

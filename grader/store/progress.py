@@ -108,14 +108,14 @@ def progress(
     for task in tasks:
         terms, own = task.terms, attempts.get(task.id, [])
         due = extended.get(task.id, terms.due_at)
-        teaches = role is Role.INSTRUCTOR
-        hidden = due if terms.hidden_until_due and not teaches and due is not None and now <= due else None
+        learns = role in (Role.LEARNER, None)
+        hidden = due if terms.hidden_until_due and learns and due is not None and now <= due else None
         counted = [one.queued_at for one in own if one.counts]
         unfinished = tuple(one.id for one in reversed(own) if one.unfinished)
         refusal = None
-        if role is None:
+        if role in (Role.OBSERVER, None):
             refusal = Refusal(Limit.NOT_ENROLLED)
-        elif not teaches:
+        elif learns:
             refusal = (
                 Refusal(Limit.COURSE_CLOSED)
                 if closed is not None
