@@ -6,29 +6,34 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.attempt_endings import StoredFile
 from grader.store.database import Store
+from grader.store.learners import Learners
 from grader.store.tables import (
     ArtifactRow,
     AttemptRow,
     CourseTaskRow,
+    EnrolmentRow,
     GradeCodeRow,
     GradeRow,
     PersonRow,
     SubmissionRow,
 )
 from grader.store.tables.attempt import AttemptState, Lane
+from grader.store.tables.person import Role
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAttempt:
     """An attempt; verdict and points as judged, None where there is no grade.
 
-    `number`: which of the learner's own at the task it is, from 1; a regrade has that of what it judges again.
+    Attributes:
+        number: which of the learner's own at the task it is, from 1; a regrade has that of what it judges again.
+        role, section: of whoever handed it in, in the course, now; role None: they take no part any more.
     """
 
     id: int
@@ -62,11 +67,13 @@ class StoredAttempt:
     verdict: Verdict | None
     points: float | None
     max_points: float | None
+    role: Role | None
+    section: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptFilter:
-    """Which attempts; None: any."""
+    """Which attempts; None: any. `learners`: those of theirs alone."""
 
     course_id: int | None = None
     course_task_id: int | None = None
@@ -75,6 +82,7 @@ class AttemptFilter:
     lane: Lane | None = None
     verdict: Verdict | None = None
     code: str | None = None
+    learners: Learners | None = None
 
 
 def attempt(store: Store, attempt_id: int) -> StoredAttempt | None:
@@ -112,6 +120,8 @@ def attempts(
             GradeCodeRow.attempt_id == AttemptRow.id, GradeCodeRow.code == wanted.code
         )
         statement = statement.where(found.exists())
+    if wanted.learners is not None:
+        statement = statement.where(*wanted.learners.conditions())
     if before is not None:
         statement = statement.where(AttemptRow.id < before)
     with store.read() as connection:
@@ -171,6 +181,8 @@ def _facts() -> Select[Any]:
         "verdict": GradeRow.verdict,
         "points": GradeRow.points,
         "max_points": GradeRow.max_points,
+        "role": EnrolmentRow.role,
+        "section": EnrolmentRow.section,
     }
     columns = [
         elsewhere[field.name] if field.name in elsewhere else getattr(AttemptRow, field.name)
@@ -183,4 +195,11 @@ def _facts() -> Select[Any]:
         .join(PersonRow, PersonRow.id == AttemptRow.person_id)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
         .outerjoin(GradeRow, GradeRow.attempt_id == AttemptRow.id)
+        .outerjoin(
+            EnrolmentRow,
+            and_(
+                EnrolmentRow.course_id == CourseTaskRow.course_id,
+                EnrolmentRow.person_id == AttemptRow.person_id,
+            ),
+        )
     )

@@ -22,7 +22,7 @@ def note_memberships(
     """Remember that these people take part in a course; `entrusted`: see `grader.store.tables.membership`."""
     if not people:
         return
-    said = {"taught": role is Role.INSTRUCTOR, "entrusted": entrusted}
+    said = {"taught": role is not Role.LEARNER, "entrusted": entrusted}
     # What was so once stays so; where nothing new is said, a column is set to what it is.
     update = tuple(name for name, value in said.items() if value) or ("course_id",)
     statement = upsert_statement(connection.dialect.name, MembershipRow, ("person_id", "course_id"), update)

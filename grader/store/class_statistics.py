@@ -16,6 +16,7 @@ from sqlalchemy.orm import aliased
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.store.database import Store
+from grader.store.learners import ALL_LEARNERS, Learners
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
@@ -25,7 +26,6 @@ from grader.store.tables import (
     StandingRow,
 )
 from grader.store.tables.attempt import AttemptState, Lane
-from grader.store.tables.person import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,11 @@ class JudgeFailures:
     last_at: datetime | None
 
 
-def judge_failures(store: Store, course_id: int) -> JudgeFailures:
-    """Where a course still waits for somebody to look: what was judged later, or judged again, is settled."""
+def judge_failures(store: Store, course_id: int, learners: Learners | None = None) -> JudgeFailures:
+    """Where a course still waits for somebody to look: what was judged later, or judged again, is settled.
+
+    `learners`: whose attempts; None: everybody's.
+    """
     later = aliased(AttemptRow)
     settled = select(later.id).where(
         later.course_task_id == AttemptRow.course_task_id,
@@ -96,12 +99,15 @@ def judge_failures(store: Store, course_id: int) -> JudgeFailures:
                 CourseTaskRow.course_id == course_id,
                 AttemptRow.state == AttemptState.FAILED,
                 ~settled.exists(),
+                *(() if learners is None else (learners.among(course_id, AttemptRow.person_id),)),
             )
         ).one()
     return JudgeFailures(*row)
 
 
-def handed_in_counts(store: Store, course_id: int) -> dict[int, HandedInCount]:
+def handed_in_counts(
+    store: Store, course_id: int, learners: Learners = ALL_LEARNERS
+) -> dict[int, HandedInCount]:
     """Per task of a course that something was handed in for, by the task's id there."""
     with store.read() as connection:
         rows = connection.execute(
@@ -127,14 +133,16 @@ def handed_in_counts(store: Store, course_id: int) -> dict[int, HandedInCount]:
             .where(
                 CourseTaskRow.course_id == course_id,
                 AttemptRow.lane == Lane.INTERACTIVE,
-                EnrolmentRow.role == Role.LEARNER,
+                *learners.conditions(),
             )
             .group_by(AttemptRow.course_task_id)
         )
         return {task_id: HandedInCount(*counted) for task_id, *counted in rows}
 
 
-def code_counts(store: Store, course_task_id: int, *, with_hints: bool = False) -> tuple[CodeCount, ...]:
+def code_counts(
+    store: Store, course_task_id: int, learners: Learners = ALL_LEARNERS, *, with_hints: bool = False
+) -> tuple[CodeCount, ...]:
     """Codes found in a task, those that most learners have now first; learners of the course only, without names."""
     last = (
         select(func.max(AttemptRow.id).label("id"))
@@ -148,9 +156,9 @@ def code_counts(store: Store, course_task_id: int, *, with_hints: bool = False) 
     )
     severities = [Severity.ERROR, Severity.WARNING, *([Severity.HINT] if with_hints else [])]
     now = func.count(last.c.id)
-    learners = func.count(distinct(GradeCodeRow.person_id))
+    ever = func.count(distinct(GradeCodeRow.person_id))
     statement = (
-        select(GradeCodeRow.code, func.count(), learners, now)
+        select(GradeCodeRow.code, func.count(), ever, now)
         .join(AttemptRow, AttemptRow.id == GradeCodeRow.attempt_id)
         .join(CourseTaskRow, CourseTaskRow.id == GradeCodeRow.course_task_id)
         .join(
@@ -165,16 +173,18 @@ def code_counts(store: Store, course_task_id: int, *, with_hints: bool = False) 
             GradeCodeRow.course_task_id == course_task_id,
             GradeCodeRow.severity.in_(severities),
             AttemptRow.lane == Lane.INTERACTIVE,
-            EnrolmentRow.role == Role.LEARNER,
+            *learners.conditions(),
         )
         .group_by(GradeCodeRow.code)
-        .order_by(now.desc(), learners.desc(), GradeCodeRow.code)
+        .order_by(now.desc(), ever.desc(), GradeCodeRow.code)
     )
     with store.read() as connection:
         return tuple(CodeCount(*row) for row in connection.execute(statement))
 
 
-def stuck_learners(store: Store, course_id: int, *, min_attempts: int = 3) -> tuple[StuckLearner, ...]:
+def stuck_learners(
+    store: Store, course_id: int, learners: Learners = ALL_LEARNERS, *, min_attempts: int = 3
+) -> tuple[StuckLearner, ...]:
     """Who has tried a task at least so often and is not accepted, the most tries first; in two statements."""
     tried = (
         select(
@@ -218,7 +228,7 @@ def stuck_learners(store: Store, course_id: int, *, min_attempts: int = 3) -> tu
                 StandingRow.course_task_id == tried.c.course_task_id,
             ),
         )
-        .where(EnrolmentRow.role == Role.LEARNER, func.coalesce(done, 0) == 0)
+        .where(*learners.conditions(), func.coalesce(done, 0) == 0)
         .order_by(tried.c.num.desc(), PersonRow.name, CourseTaskRow.position)
     )
     with store.read() as connection:

@@ -35,7 +35,7 @@ from grader.store.tables import (
     SubmissionRow,
 )
 from grader.store.tables.attempt import AttemptState, Lane
-from grader.store.tables.person import Role
+from grader.store.tables.person import TRIES_OUT, Role
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 LearnerTask: TypeAlias = tuple[int, int]
@@ -67,13 +67,13 @@ def earlier_requests(connection: Connection, keys: Iterable[tuple[int, str]]) ->
 def refusals_of(connection: Connection, terms: dict[LearnerTask, AnyRow]) -> dict[LearnerTask, Refusal]:
     """What stands in whose way.
 
-    Instructors of the course hand in at any time, as often as they like, unless it is archived.
+    Those who try tasks out hand in at any time, as often as they like, unless the course is archived.
     """
     archived = {
         pair: Refusal(Limit.COURSE_ARCHIVED) for pair, one in terms.items() if one.archived_at is not None
     }
     learning = {
-        pair: one for pair, one in terms.items() if pair not in archived and one.role is not Role.INSTRUCTOR
+        pair: one for pair, one in terms.items() if pair not in archived and one.role not in TRIES_OUT
     }
     had: dict[LearnerTask, list[AnyRow]] = {pair: [] for pair, one in learning.items() if _counts(one)}
     if had:
@@ -192,9 +192,10 @@ _TERMS = (
         EnrolmentRow.person_id.in_(bindparam("people", expanding=True)),
         CourseTaskRow.id.in_(bindparam("course_tasks", expanding=True)),
         CourseTaskRow.withdrawn_at.is_(None),
+        EnrolmentRow.role != Role.OBSERVER,
         or_(
             and_(CourseTaskRow.draft_since.is_(None), CourseRow.draft_since.is_(None)),
-            EnrolmentRow.role == Role.INSTRUCTOR,
+            EnrolmentRow.role.in_(TRIES_OUT),
         ),
     )
     # In order, so that two processes with the same people never wait for each other in a ring.

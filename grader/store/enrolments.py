@@ -13,7 +13,7 @@ from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
 from grader.store.tables import CourseRow, EnrolmentRow, GroupRoleRow, PersonRow
-from grader.store.tables.person import Role
+from grader.store.tables.person import COURSE_ROLES, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Participant:
     login: str
     name: str
     role: Role
+    section: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,24 @@ class OwnCourse:
     name: str
     title: str
     role: Role
+    section: str | None = None
     draft: bool = False
     archived: bool = False
 
 
 def enrol(
-    store: Store, course_id: int, person_id: int, role: Role = Role.LEARNER, *, actor_id: int | None = None
+    store: Store,
+    course_id: int,
+    person_id: int,
+    role: Role = Role.LEARNER,
+    *,
+    section: str | None = None,
+    actor_id: int | None = None,
 ) -> int:
-    """Let somebody take part and return the enrolment's id; once more changes nothing but the role."""
+    """Let somebody take part and return the enrolment's id; once more changes nothing but the role.
+
+    `section`: of whoever takes no part yet.
+    """
     with store.write() as connection:
         # From now on it is so because somebody said so, whatever groups say.
         connection.execute(
@@ -50,19 +61,27 @@ def enrol(
                 GroupRoleRow.person_id == person_id, GroupRoleRow.course_id == course_id
             )
         )
-        return enrol_within(connection, course_id, person_id, role, actor_id=actor_id)
+        return enrol_within(connection, course_id, person_id, role, section=section, actor_id=actor_id)
 
 
 def enrol_within(
-    connection: Connection, course_id: int, person_id: int, role: Role, *, actor_id: int | None
+    connection: Connection,
+    course_id: int,
+    person_id: int,
+    role: Role,
+    *,
+    section: str | None = None,
+    actor_id: int | None,
 ) -> int:
     """As `enrol`, within a transaction of the caller's.
 
     Raises:
         UsageError: there is no such course, or the role is none of a course.
     """
-    if role not in (Role.LEARNER, Role.INSTRUCTOR, Role.ASSISTANT, Role.OBSERVER):
-        raise UsageError(f"in a course one is learner or instructor, not {role}")
+    if role not in COURSE_ROLES:
+        raise UsageError(
+            f"in a course one is {', '.join(COURSE_ROLES[:-1])} or {COURSE_ROLES[-1]}, not {role}"
+        )
     # Locks the person's row: of two invitations redeemed at once, the second finds the enrolment.
     connection.execute(select(PersonRow.id).where(PersonRow.id == person_id).with_for_update(key_share=True))
     if connection.execute(select(CourseRow.id).where(CourseRow.id == course_id)).scalar_one_or_none() is None:
@@ -80,7 +99,13 @@ def enrol_within(
     else:
         enrolment_id = connection.execute(
             insert(EnrolmentRow)
-            .values(course_id=course_id, person_id=person_id, role=role, created_at=database_now())
+            .values(
+                course_id=course_id,
+                person_id=person_id,
+                role=role,
+                section=section,
+                created_at=database_now(),
+            )
             .returning(EnrolmentRow.id)
         ).scalar_one()
     entrusted = actor_id == person_id or may_entrust(connection, actor_id)
@@ -106,7 +131,14 @@ def participants(store: Store, course_id: int) -> tuple[Participant, ...]:
     """Everybody in a course, by name."""
     with store.read() as connection:
         rows = connection.execute(
-            select(EnrolmentRow.id, PersonRow.id, PersonRow.login, PersonRow.name, EnrolmentRow.role)
+            select(
+                EnrolmentRow.id,
+                PersonRow.id,
+                PersonRow.login,
+                PersonRow.name,
+                EnrolmentRow.role,
+                EnrolmentRow.section,
+            )
             .join(PersonRow, PersonRow.id == EnrolmentRow.person_id)
             .where(EnrolmentRow.course_id == course_id)
             .order_by(PersonRow.name, PersonRow.id)
@@ -136,6 +168,7 @@ _OWN = (
         CourseRow.name,
         CourseRow.title,
         EnrolmentRow.role,
+        EnrolmentRow.section,
         CourseRow.draft_since.is_not(None),
         CourseRow.archived_at.is_not(None),
     )

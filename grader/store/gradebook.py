@@ -14,6 +14,7 @@ from grader.store.attempt_results import judged_attempts, result_columns, result
 from grader.store.clock import database_now
 from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
+from grader.store.learners import ALL_LEARNERS, Learners
 from grader.store.limits import UNRELEASED
 from grader.store.tables import (
     AttemptRow,
@@ -25,7 +26,6 @@ from grader.store.tables import (
     StandingRow,
 )
 from grader.store.tables.attempt import Lane
-from grader.store.tables.person import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +65,15 @@ class Gradebook:
     rows: tuple[GradebookLine, ...]
 
 
-def gradebook(store: Store, course_id: int) -> Gradebook:
-    """The whole gradebook of a course, in four statements however many people and attempts there are."""
+def gradebook(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> Gradebook:
+    """The gradebook of a course, in four statements however many people and attempts there are."""
     with store.read() as connection:
         tasks = read_tasks(connection, course_id)
         ids = [task.id for task in tasks]
         people = connection.execute(
             select(PersonRow.id, PersonRow.login, PersonRow.name)
             .join(EnrolmentRow, EnrolmentRow.person_id == PersonRow.id)
-            .where(EnrolmentRow.course_id == course_id, EnrolmentRow.role == Role.LEARNER)
+            .where(EnrolmentRow.course_id == course_id, *learners.conditions())
             .order_by(PersonRow.name, PersonRow.id)
         ).all()
         # Whole lists at once, and a cell made once: of both there are thousands.

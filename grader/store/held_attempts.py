@@ -15,6 +15,7 @@ from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.database import Store
+from grader.store.learners import ALL_LEARNERS, Learners
 from grader.store.questions import LastWord, last_words, unanswered
 from grader.store.tables import (
     AttemptRow,
@@ -25,7 +26,6 @@ from grader.store.tables import (
     PersonRow,
 )
 from grader.store.tables.attempt import AttemptState
-from grader.store.tables.person import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class HeldTask:
     asked: int | None
 
 
-def held_attempts(store: Store, course_id: int) -> tuple[HeldAttempt, ...]:
+def held_attempts(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> tuple[HeldAttempt, ...]:
     """The review queue of a course: its learners' attempts that nobody has decided, the oldest first."""
     statement = (
         select(
@@ -84,7 +84,7 @@ def held_attempts(store: Store, course_id: int) -> tuple[HeldAttempt, ...]:
         .join(PersonRow, PersonRow.id == AttemptRow.person_id)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
         .join(EnrolmentRow, _ENROLLED)
-        .where(CourseTaskRow.course_id == course_id, _LEARNS, *_UNDECIDED)
+        .where(CourseTaskRow.course_id == course_id, *learners.conditions(), *_UNDECIDED)
         .order_by(GradeRow.created_at, AttemptRow.id)
     )
     with store.read() as connection:
@@ -93,7 +93,7 @@ def held_attempts(store: Store, course_id: int) -> tuple[HeldAttempt, ...]:
         return tuple(HeldAttempt(*(*row, words.get(row[0]))) for row in rows)
 
 
-def num_held(store: Store, course_id: int) -> int:
+def num_held(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> int:
     """How long the review queue of a course is."""
     statement = (
         select(func.count())
@@ -101,7 +101,7 @@ def num_held(store: Store, course_id: int) -> int:
         .join(AttemptRow, AttemptRow.id == GradeRow.attempt_id)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
         .join(EnrolmentRow, _ENROLLED)
-        .where(CourseTaskRow.course_id == course_id, _LEARNS, *_UNDECIDED)
+        .where(CourseTaskRow.course_id == course_id, *learners.conditions(), *_UNDECIDED)
     )
     with store.read() as connection:
         return connection.execute(statement).scalar_one()
@@ -178,4 +178,3 @@ _UNDECIDED = _undecided()
 _ENROLLED = and_(
     EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == AttemptRow.person_id
 )
-_LEARNS = EnrolmentRow.role == Role.LEARNER

@@ -129,7 +129,7 @@ def progress(
         terms, own = task.terms, attempts.get(task.id, [])
         given = extended.get(task.id, Extension())
         due = given.due_at or terms.due_at
-        teaches = role is Role.INSTRUCTOR
+        teaches = role not in (Role.LEARNER, None)
         exam = None
         if terms.exam_minutes is not None and due is not None:
             exam = ExamTime(terms.exam_minutes, given.extra_minutes or 0, begun.get(task.id), due)
@@ -144,7 +144,7 @@ def progress(
         counted = [one.queued_at for one in own if one.counts]
         unfinished = tuple(one.id for one in reversed(own) if one.unfinished)
         refusal = None
-        if role is None:
+        if role in (Role.OBSERVER, None):
             refusal = Refusal(Limit.NOT_ENROLLED)
         elif course is not None and course.archived_at is not None:
             refusal = Refusal(Limit.COURSE_ARCHIVED)

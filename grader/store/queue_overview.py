@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 
 from grader.store.clock import database_now
 from grader.store.database import Store
+from grader.store.learners import Learners
 from grader.store.tables import AttemptRow, CourseRow, CourseTaskRow, PersonRow
 from grader.store.tables.attempt import AttemptState, Lane
 
@@ -62,14 +63,16 @@ def waiting_counts(store: Store) -> tuple[WaitingCount, ...]:
         )
 
 
-def num_waiting(store: Store, course_id: int) -> int:
-    """How many attempts of one course wait."""
+def num_waiting(store: Store, course_id: int, learners: Learners | None = None) -> int:
+    """How many attempts of one course wait, of everybody (None) or of some learners."""
     statement = (
         select(func.count())
         .select_from(AttemptRow)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
         .where(CourseTaskRow.course_id == course_id, AttemptRow.state == AttemptState.QUEUED)
     )
+    if learners is not None:
+        statement = statement.where(learners.among(course_id, AttemptRow.person_id))
     with store.read() as connection:
         return connection.execute(statement).scalar_one()
 

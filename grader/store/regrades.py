@@ -20,6 +20,7 @@ from grader.store.archived_courses import refuse_archived_tasks
 from grader.store.attempt_endings import cancel
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.learners import Learners
 from grader.store.notices import notify_judged
 from grader.store.standings import recompute_standings
 from grader.store.submissions import enqueue
@@ -239,6 +240,20 @@ def batch_facts(store: Store, batch: str) -> RegradeBatch | None:
             _BATCH.where(AttemptRow.batch == batch).group_by(AttemptRow.batch, CourseTaskRow.course_id)
         ).one_or_none()
     return None if row is None else RegradeBatch(*row)
+
+
+def is_of(store: Store, batch: str, learners: Learners) -> bool:
+    """Whether a regrade judges attempts of these learners alone, and is no trial of a task's update."""
+    elsewhere = (
+        select(AttemptRow.id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .where(AttemptRow.batch == batch, ~learners.among(CourseTaskRow.course_id, AttemptRow.person_id))
+        .limit(1)
+    )
+    with store.read() as connection:
+        if _trial(connection, batch) is not None:
+            return False
+        return connection.execute(elsewhere).scalar_one_or_none() is None
 
 
 def _trial(connection: Connection, batch: str) -> TaskUpdate | None:

@@ -41,7 +41,7 @@ def since(
     if (before.person_id, before.course_task_id) != (facts.person_id, facts.course_task_id):
         return None
     # A regrade that is not applied is nobody's but the staff's.
-    if not before.counts and not visitor.teaches(before.course_id):
+    if not before.counts and not visitor.reads(before.course_id):
         return None
     return _compared(service, visitor, before, facts)
 
@@ -51,7 +51,7 @@ def _compared(
 ) -> AttemptComparison | None:
     if any(hidden_until(service, visitor, one) is not None for one in (before, now)):
         return None
-    audience = Audience.STAFF if visitor.teaches(now.course_id) else Audience.LEARNER
+    audience = Audience.STAFF if visitor.reads(now.course_id) else Audience.LEARNER
     results = results_of(service.store, [before.id, now.id])
     old, new = (_judged(service, one, results.get(one.id), audience) for one in (before, now))
     if old is None or new is None:

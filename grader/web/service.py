@@ -170,7 +170,7 @@ class WebService:
             visitor: None: a guest.
             status_code: of the answer; headers: more of them.
             context: what the template shows. It has `request`, `visitor`, `path`, `csrf_token()`,
-                `csrf_field()`, `num_held(course_id)` and `message` (of the page before, or None) besides.
+                `csrf_field()`, `num_held(course_id, learners)` and `message` (of the page before, or None) besides.
         """
 
         def token() -> str:

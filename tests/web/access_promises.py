@@ -1,4 +1,8 @@
-"""What each door promises about each person of the school, and the objects that are `anna`'s and her course's."""
+"""What each door promises about each person of the school, and the objects that are `anna`'s and her course's.
+
+`tess` assists in anna's section, `otis` looks on, `mila` learns in the course and teaches the other one, `fred` took
+part once, and `gone` was erased.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +13,51 @@ from tests.web.routes import Way
 OBJECTS = (
     AccessRule.COURSE,
     AccessRule.COURSE_STAFF,
+    AccessRule.COURSE_GRADER,
+    AccessRule.COURSE_READER,
     AccessRule.ATTEMPT,
     AccessRule.ATTEMPT_STAFF,
     AccessRule.BATCH_STAFF,
 )
+SHOWN = (
+    AccessRule.COURSE_READER,
+    AccessRule.ATTEMPT,
+    AccessRule.ATTEMPT_STAFF,
+    AccessRule.BATCH_STAFF,
+)
+"""Doors that let in whoever is shown how a learner does, and whoever grades them if they would change something."""
+LEARNERS = ("anna", "ben", "robot", "mila")
 
 
 def is_staff(login: str | None) -> bool:
     return login in ("ines", "ada")
 
 
+def reads(login: str | None) -> bool:
+    return is_staff(login) or login in ("tess", "otis")
+
+
+def grades(login: str | None) -> bool:
+    return is_staff(login) or login == "tess"
+
+
 def is_open(way: Way, login: str | None) -> bool:
     """What the route's door promises about this person and the objects of `campus.own`."""
-    if login is None:
+    if login in (None, "gone"):
         return False
-    takes_part = login in ("anna", "ben", "robot")
     if way.path == "/api/v1/course-tasks/{course_task_id}/submissions":
-        # Whoever takes no part hands nothing in, administrators either.
-        return takes_part or login == "ines"
+        # Whoever takes no part hands nothing in, administrators either; nor does who looks on.
+        return login in (*LEARNERS, "ines", "tess")
+    if way.access_rule in SHOWN:
+        own = way.access_rule is AccessRule.ATTEMPT and login == "anna"
+        return own or (grades(login) if way.changes else reads(login))
     return {
         AccessRule.PUBLIC: True,
         AccessRule.SIGNED_IN: True,
-        AccessRule.COURSE: takes_part or is_staff(login),
+        AccessRule.COURSE: login in LEARNERS or reads(login),
         AccessRule.COURSE_STAFF: is_staff(login),
-        AccessRule.ATTEMPT: login == "anna" or is_staff(login),
-        AccessRule.ATTEMPT_STAFF: is_staff(login),
-        AccessRule.BATCH_STAFF: is_staff(login),
-        AccessRule.STAFF: login in ("ines", "otto", "ada"),
+        AccessRule.COURSE_GRADER: grades(login),
+        AccessRule.STAFF: login in ("ines", "otto", "mila", "ada"),
         AccessRule.ADMIN: login == "ada",
         # No account opens it, a token made for workers does.
         AccessRule.WORKER: False,

@@ -19,16 +19,17 @@ import pytest
 
 from grader.catalog.tasks import find_tasks
 from grader.report.audience import Audience
-from grader.report.html import to_html
+from grader.report.html import plots_of, to_html
 from grader.report.json_report import to_json
-from grader.store import certificates, invitations, regrades, reviews
+from grader.store import certificates, enrolments, erasure, invitations, people, regrades, reviews
 from grader.store.grades import new_grade
 from grader.store.tables import Base
 from grader.store.tables.api_token import Scope
+from grader.store.tables.person import Role
 from grader.web.security.access import AccessRule
 from tests.promised import promises
 from tests.report import factory
-from tests.web.access_promises import OBJECTS, is_open, is_staff, needed_scope
+from tests.web.access_promises import OBJECTS, SHOWN, is_open, needed_scope, reads
 from tests.web.conftest import School, make_school
 from tests.web.grades import FOR_STAFF, graded
 from tests.web.routes import Way, ways
@@ -36,7 +37,7 @@ from tests.web.routes import Way, ways
 ANNAS, BENS = "annas-own-words", "bens-own-words"
 EVIDENCE = "evidence-of-the-run"
 COURSE_TITLE = "Distributed training"
-PEOPLE = ("anna", "ben", "olga", "otto", "ines", "ada", "robot")
+PEOPLE = ("anna", "ben", "olga", "otto", "ines", "ada", "robot", "tess", "otis", "mila", "fred", "gone")
 MISSING = 987_654
 
 
@@ -46,8 +47,10 @@ class Campus:
 
     school: School
     own: dict[str, Any]
+    bens: dict[str, Any]
     absent: dict[str, Any]
     ways: list[Way]
+    erased: Any
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +66,23 @@ def campus(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         "grade.json": FOR_STAFF.encode(),
         "evidence.tar.gz": EVIDENCE.encode(),
     }
+    for login, role, section in (
+        ("anna", Role.LEARNER, "A"),
+        ("ben", Role.LEARNER, "B"),
+        ("tess", Role.ASSISTANT, "A"),
+        ("otis", Role.OBSERVER, None),
+        ("mila", Role.LEARNER, "A"),
+        ("fred", Role.ASSISTANT, None),
+    ):
+        enrolments.leave(school.store, school.course, school.people.get(login, 0), actor_id=None)
+        school.join(login, role, section=section)
+    school.join("mila", Role.INSTRUCTOR, course=school.other_course)
+    enrolments.leave(school.store, school.course, school.people["fred"], actor_id=None)
+    school.join("gone", Role.INSTRUCTOR)
+    account = people.account(school.store, school.people["gone"])
+    erasure.erase(school.store, school.files, school.people["gone"], actor_id=None)
     attempt = school.judge("anna", f"# {ANNAS}\n", graded(name=ANNAS, message=ANNAS), files=left)
-    school.judge("ben", f"# {BENS}\n", graded(name=BENS, message=BENS), files={})
+    bens = school.judge("ben", f"# {BENS}\n", graded(name=BENS, message=BENS), files=left)
     reviews.comment(school.store, attempt, f"{ANNAS} could be shorter", author_id=school.people["ines"])
     batch = regrades.queue_new_runs(school.store, [attempt], actor_id=school.people["ines"])
     code = invitations.invite(school.store, school.course, actor_id=None)
@@ -80,8 +98,13 @@ def campus(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         "name": "evidence.tar.gz",
         "code": code,
     }
+    of_ben = {
+        "attempt_id": bens,
+        "batch": regrades.queue_new_runs(school.store, [bens], actor_id=school.people["ines"]),
+        "person_id": school.people["ben"],
+    }
     absent = {**own, "course_id": MISSING, "course_task_id": MISSING, "attempt_id": MISSING, "batch": "none"}
-    yield Campus(school, own, absent, ways(school.app))
+    yield Campus(school, own, {**own, **of_ben}, absent, ways(school.app), account)
     school.store.close()
 
 
@@ -120,7 +143,12 @@ def test_no_address_leads_to_two_routes(campus: Campus) -> None:
 def test_nobody_gets_further_than_the_door(campus: Campus, login: str | None) -> None:
     school = campus.school
     before = _everything(school)
-    browser = school.client(login)
+    browser = _browser(campus, login)
+    if login == "gone":
+        login = None
+    nothing = {
+        api: _shape(browser.get(f"{root}/courses/{MISSING}/gradebook")) for api, root in _ROOTS.items()
+    }
     for way in campus.ways:
         if way.access_rule is AccessRule.PUBLIC or is_open(way, login):
             continue
@@ -128,17 +156,17 @@ def test_nobody_gets_further_than_the_door(campus: Campus, login: str | None) ->
         _assert_refused(answer, way, login)
         _assert_tells_nothing(answer, way, login)
         if way.access_rule in OBJECTS and login is not None and answer.status_code != 403:
-            nothing = _ask(browser, way, campus.absent)
-            assert _shape(answer) == _shape(nothing), f"{login} sees that {way.path} exists"
+            assert _shape(answer) == nothing[way.is_api], f"{login} sees that {way.path} exists"
     assert _everything(school) == before, "a refused request has changed something"
 
 
-@pytest.mark.parametrize("login", PEOPLE)
+@pytest.mark.parametrize("login", ["anna", "ben", "ines", "ada", "robot", "tess", "otis", "mila"])
 def test_whoever_may_read_does(campus: Campus, login: str) -> None:
-    school = campus.school
-    browser = school.client(login)
+    browser = campus.school.client(login)
     for way in campus.ways:
-        known = set(way.parameters) <= {"course_id", "course_task_id", "attempt_id", "batch"}
+        known = set(way.parameters) <= {"course_id", "course_task_id", "attempt_id", "batch"} or (
+            way.access_rule is AccessRule.COURSE_READER and way.parameters == ("course_id", "person_id")
+        )
         if way.changes or way.access_rule is AccessRule.PUBLIC or not known or not is_open(way, login):
             continue
         answer = _ask(browser, way, campus.own)
@@ -147,13 +175,95 @@ def test_whoever_may_read_does(campus: Campus, login: str) -> None:
             f"{login} {way.path}: {answer.status_code} {answer.text[:300]}"
         )
         assert "/sign-in" not in answer.headers.get("location", ""), way.path
-        if not is_staff(login):
+        if not reads(login):
             for words in (FOR_STAFF, BENS if login == "anna" else ANNAS):
                 assert words not in answer.text, f"{login} reads {words} at {way.path}"
+        if login == "tess":
+            assert BENS not in answer.text, f"tess reads of another section at {way.path}"
+            assert re.search(r"\b[Bb]en\b", answer.text) is None, f"tess reads of ben at {way.path}"
+
+
+def test_an_assistant_gets_no_further_than_the_section(campus: Campus) -> None:
+    """What tess may do for anna she may not for ben, who is in another section; nor see that it is there."""
+    before = _everything(campus.school)
+    browser = campus.school.client("tess")
+    nothing = {
+        api: _shape(browser.get(f"{root}/courses/{MISSING}/gradebook")) for api, root in _ROOTS.items()
+    }
+    tried = [way for way in campus.ways if way.access_rule in SHOWN and set(way.parameters) & set(_BENS)]
+    for way in tried:
+        answer = _ask(browser, way, campus.bens)
+        assert _shape(answer) == nothing[way.is_api], f"tess sees that {way.method} {way.path} is there"
+    assert len(tried) > 20
+    assert _everything(campus.school) == before
+
+
+@pytest.mark.parametrize("login", ["tess", "otis"])
+def test_pages_offer_only_what_the_role_opens(campus: Campus, login: str) -> None:
+    """From page to page, as a person walks: no link that leads nowhere, no form that would be refused."""
+    browser = campus.school.client(login)
+    doors = {(way.method, _pattern(way)): way for way in campus.ways}
+    todo, seen = ["/"], set[str]()
+    while todo:
+        address = todo.pop()
+        path = address.partition("?")[0].partition("#")[0]
+        if path in seen or path.startswith(("/static/", "/sign-")) or "/files/" in path:
+            continue
+        seen.add(path)
+        answer = browser.get(address)
+        assert answer.status_code in (200, 303), f"{login} is led to {address}: {answer.status_code}"
+        if "text/html" not in answer.headers.get("content-type", "") or path.endswith("/report"):
+            continue
+        todo += [html.unescape(one) for one in re.findall(r'href="(/[^"]*)"', answer.text)]
+        for action in re.findall(r'<form method="post" action="([^"]+)"', answer.text):
+            target = html.unescape(action).partition("?")[0]
+            way = next(
+                one for (method, shape), one in doors.items() if method == "POST" and shape.fullmatch(target)
+            )
+            assert is_open(way, login), f"{login} is offered {target} at {path}"
+    assert len(seen) > 20, seen
+
+
+def test_nobody_keeps_what_a_role_gave(school: School) -> None:
+    """An assistant who is made an observer, or leaves, or whose learner changes sections, is refused at once."""
+    enrolments.leave(school.store, school.course, school.people["anna"], actor_id=None)
+    school.join("anna", section="A")
+    school.join("tess", Role.ASSISTANT, section="A")
+    attempt = school.judge("anna", None, graded())
+    tess, token = school.client("tess"), school.program(school.token("tess"))
+    page, verdict = f"/attempts/{attempt}/review", {"verdict": "accepted", "points": "1", "reason": "right"}
+    assert tess.post(f"/attempts/{attempt}/override", data=verdict).status_code == 303
+    assert token.get(f"/api/v1/attempts/{attempt}").json()["login"] == "anna"
+
+    school.join("tess", Role.OBSERVER)
+    assert tess.get(page).status_code == 200
+    assert tess.post(f"/attempts/{attempt}/override", data=verdict).status_code == 404
+    assert token.post(f"/api/v1/attempts/{attempt}/regrade").status_code == 404
+
+    enrolments.leave(school.store, school.course, school.people["anna"], actor_id=None)
+    school.join("anna", section="B")
+    assert tess.get(page).status_code == 404
+    assert token.get(f"/api/v1/attempts/{attempt}").status_code == 404
+    assert token.get(f"/api/v1/courses/{school.course}/attempts").json() == []
+
+    enrolments.leave(school.store, school.course, school.people["tess"], actor_id=None)
+    assert tess.get(f"/courses/{school.course}").status_code == 404
+    assert token.get(f"/api/v1/courses/{school.course}/gradebook").status_code == 404
+
+
+def test_an_assistant_never_decides_about_themselves(school: School) -> None:
+    """What somebody handed in as a learner, or tries out as an assistant, is for others to weigh."""
+    attempt = school.judge("ben", None, graded())
+    school.join("ben", Role.ASSISTANT)
+    ben = school.client("ben")
+    assert ben.get(f"/attempts/{attempt}").status_code == 200
+    for path in ("override", "comment", "decide", "regrade"):
+        assert ben.post(f"/attempts/{attempt}/{path}").status_code == 404, path
+    assert f"/attempts/{attempt}/override" not in ben.get(f"/attempts/{attempt}").text
 
 
 @pytest.mark.parametrize("scope", list(Scope))
-@pytest.mark.parametrize("login", ["anna", "ben", "otto", "ines", "ada", "robot"])
+@pytest.mark.parametrize("login", ["anna", "otto", "ines", "ada", "tess", "otis", "mila", "fred"])
 def test_a_token_opens_no_more_than_its_owner_and_its_scope(campus: Campus, login: str, scope: Scope) -> None:
     school = campus.school
     program = school.program(school.token(login, scope))
@@ -190,7 +300,7 @@ def test_a_token_is_nobody_on_pages(campus: Campus) -> None:
             _assert_refused(answer, way, None)
 
 
-@pytest.mark.parametrize("login", ["anna", "ines", "ada"])
+@pytest.mark.parametrize("login", ["anna", "ada"])
 def test_what_tasks_keep_back_is_served_by_no_route(campus: Campus, login: str, repository: Path) -> None:
     """References, scorers and hidden data: neither by a route's own path nor by names that climb out of a folder."""
     school = campus.school
@@ -237,10 +347,10 @@ def test_what_tasks_keep_back_is_served_by_no_route(campus: Campus, login: str, 
 def test_no_route_tells_a_learner_a_hidden_score_to_the_digit(school: School) -> None:
     """Otherwise many submissions that differ in little would spell out hidden labels."""
     attempt = factory.near_miss()
-    document = to_json(attempt.grade, Audience.STAFF)
+    document, plots = to_json(attempt.grade, Audience.STAFF), plots_of(attempt)
     left = {
-        "report.html": to_html(attempt, {}).encode(),
-        "report-staff.html": to_html(attempt, {}, Audience.STAFF).encode(),
+        "report.html": to_html(attempt, {}, plots=plots).encode(),
+        "report-staff.html": to_html(attempt, {}, Audience.STAFF, plots).encode(),
         "grade-learner.json": to_json(attempt.grade).encode(),
         "grade.json": document.encode(),
     }
@@ -278,6 +388,23 @@ def test_instructors_reach_nobody_of_another_course(campus: Campus, login: str) 
     assert _everything(school) == before
 
 
+_ROOTS = {False: "", True: "/api/v1"}
+_BENS = ("attempt_id", "batch", "person_id")
+
+
+def _browser(campus: Campus, login: str | None) -> Any:
+    """Whoever it is; an erased account comes with the cookie that it had."""
+    if login != "gone":
+        return campus.school.client(login)
+    browser = campus.school.client()
+    browser.sign_in_as(campus.school.service, campus.erased)
+    return browser
+
+
+def _pattern(way: Way) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\{\w+(?::\w+)?\\}", "[^/]+", re.escape(way.path)))
+
+
 def _ask(client: Any, way: Way, values: dict[str, Any]) -> httpx.Response:
     more: dict[str, Any] = {}
     if way.path.endswith("/submissions"):
@@ -300,7 +427,9 @@ def _assert_refused(answer: httpx.Response, way: Way, login: str | None) -> None
 
 
 def _assert_tells_nothing(answer: httpx.Response, way: Way, login: str | None) -> None:
-    own = {"anna": (ANNAS, COURSE_TITLE), "ben": (BENS, COURSE_TITLE), "robot": (COURSE_TITLE,)}
+    own = {"anna": (ANNAS, COURSE_TITLE), "ben": (BENS, COURSE_TITLE)}
+    for one in ("robot", "tess", "otis", "mila"):
+        own[one] = (COURSE_TITLE,)
     for words in {ANNAS, BENS, FOR_STAFF, EVIDENCE, COURSE_TITLE} - set(own.get(login or "", ())):
         assert words not in answer.text, f"{login} reads {words} at {way.path}"
 

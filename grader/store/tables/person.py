@@ -23,6 +23,12 @@ class Role(StrEnum):
     CI = "ci"
 
 
+COURSE_ROLES = (Role.LEARNER, Role.ASSISTANT, Role.OBSERVER, Role.INSTRUCTOR)
+"""What somebody can be in a course."""
+TRIES_OUT = (Role.INSTRUCTOR, Role.ASSISTANT)
+"""Who hands in at any time and as often as they like, also for drafts: to try a task out."""
+
+
 class PersonRow(Base):
     """An account.
 

@@ -81,7 +81,7 @@ def grade(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> Re
     if hidden is not None:
         return _hidden(hidden)
     document = stored.document
-    if not visitor.teaches(attempt.course_id):
+    if not visitor.reads(attempt.course_id):
         # Written anew from what was judged: of two learners with the same files neither reads what is the other's.
         document = to_json(from_json(document), Audience.LEARNER)
     result = results_of(service.store, [attempt.id]).get(attempt.id)
@@ -98,9 +98,9 @@ def report(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> R
     hidden = hidden_until(service, visitor, attempt)
     if hidden is not None:
         return _hidden(hidden)
-    teaches = visitor.teaches(attempt.course_id)
-    wanted = STAFF_REPORT if teaches else REPORT
-    found = file_of(service, attempt, wanted, staff=teaches)
+    staff = visitor.reads(attempt.course_id)
+    wanted = STAFF_REPORT if staff else REPORT
+    found = file_of(service, attempt, wanted, staff=staff)
     if found is None:
         raise not_found()
     return HTMLResponse(found[0], headers={"content-security-policy": REPORT_CSP})

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import courses, tasks_of
 from grader.store.gradebook import gradebook
+from grader.store.learners import ALL_LEARNERS
 from grader.web.documents.conversions import attempts_out, cell_out, task_out
 from grader.web.documents.schemas import (
     ERRORS,
@@ -18,7 +19,7 @@ from grader.web.documents.schemas import (
     LearnerOut,
     TaskOut,
 )
-from grader.web.security.access import V1, CourseStaff, SignedIn, VisibleCourse
+from grader.web.security.access import V1, CourseReader, SignedIn, VisibleCourse
 from grader.web.service import ServiceDep
 
 router = APIRouter(prefix=V1, tags=["courses"], responses=ERRORS)
@@ -38,19 +39,19 @@ def own_courses(service: ServiceDep, visitor: SignedIn) -> list[CourseOut]:
 
 @router.get("/courses/{course_id}/tasks")
 def tasks(service: ServiceDep, visitor: SignedIn, course: VisibleCourse) -> list[TaskOut]:
-    """The tasks of a course, in their order; drafts for its instructors alone."""
-    teaches = visitor.teaches(course.id)
+    """The tasks of a course, in their order; drafts for its staff alone."""
+    staff = visitor.reads(course.id)
     return [
         task_out(task)
         for task in tasks_of(service.store, course.id)
-        if task.offered or (teaches and not task.withdrawn)
+        if task.offered or (staff and not task.withdrawn)
     ]
 
 
 @router.get("/courses/{course_id}/gradebook")
-def whole_gradebook(service: ServiceDep, _visitor: CourseStaff, course_id: int) -> GradebookOut:
-    """People × tasks, for the course's instructors."""
-    book = gradebook(service.store, course_id)
+def whole_gradebook(service: ServiceDep, visitor: CourseReader, course_id: int) -> GradebookOut:
+    """People × tasks, for the course's staff: of those learners whom they are shown."""
+    book = gradebook(service.store, course_id, visitor.learners(course_id) or ALL_LEARNERS)
     return GradebookOut(
         tasks=[task_out(task) for task in book.tasks],
         learners=[
@@ -68,11 +69,12 @@ def whole_gradebook(service: ServiceDep, _visitor: CourseStaff, course_id: int) 
 @router.get("/courses/{course_id}/attempts")
 def attempts_of_course(
     service: ServiceDep,
-    visitor: CourseStaff,
+    visitor: CourseReader,
     course_id: int,
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 50,
 ) -> list[AttemptOut]:
-    """Attempts of a course, newest first, for its instructors; the next page is `before` the last id of this one."""
-    found = attempts(service.store, AttemptFilter(course_id=course_id), before=before, limit=limit)
+    """Attempts of a course, newest first, for its staff; the next page is `before` the last id of this one."""
+    wanted = AttemptFilter(course_id=course_id, learners=visitor.learners(course_id))
+    found = attempts(service.store, wanted, before=before, limit=limit)
     return attempts_out(service, visitor, found)

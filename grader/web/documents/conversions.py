@@ -48,7 +48,7 @@ def _attempt_out(
     result: AttemptResult | None,
     question: LastWord | None,
 ) -> AttemptOut:
-    teaches = visitor.teaches(facts.course_id)
+    staff = visitor.reads(facts.course_id)
     hidden = hidden_until(service, visitor, facts) if facts.verdict is not None else None
     shown = result if hidden is None else None
     return AttemptOut(
@@ -83,11 +83,11 @@ def _attempt_out(
         outcome=sentence(shown) if shown else None,
         hidden_until=hidden,
         question=question.text if question is not None and hidden is None else None,
-        login=facts.login if teaches else None,
-        person=facts.person if teaches else None,
-        worker=facts.worker if teaches else None,
-        tries=facts.tries if teaches else None,
-        failure=facts.failure if teaches else None,
+        login=facts.login if staff else None,
+        person=facts.person if staff else None,
+        worker=facts.worker if staff else None,
+        tries=facts.tries if staff else None,
+        failure=facts.failure if staff else None,
     )
 
 
@@ -111,7 +111,7 @@ def events_out(
     service: WebService, visitor: Visitor, facts: StoredAttempt, happened: Iterable[StoredEvent]
 ) -> list[EventOut]:
     """Events of an attempt as this visitor may see them; none is left out, so that their numbers have no gaps."""
-    if visitor.teaches(facts.course_id):
+    if visitor.reads(facts.course_id):
         return [EventOut(seq=one.seq, kind=one.kind, at=one.at, data=one.data) for one in happened]
     kept_back = _STAFF_ONLY + (_OUTCOME if hidden_until(service, visitor, facts) is not None else ())
     return [

@@ -1,4 +1,4 @@
-"""A course's task with all that it asks: there for learners once it opens, for those who teach it before."""
+"""A course's task with all that it asks: there for learners once it opens, for the staff before."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from grader.web.service import WebService
 def open_task(service: WebService, visitor: Visitor, found: TaskInCourse) -> Task | None:
     """The task, if it is open to this visitor already and its folder is on this machine."""
     opens = found.task.terms.opens_at
-    closed = opens is not None and datetime.now(UTC) < opens and not visitor.teaches(found.course.id)
+    closed = opens is not None and datetime.now(UTC) < opens and not visitor.reads(found.course.id)
     return None if closed else cached_task(service, found.task.task, found.task.terms.version)

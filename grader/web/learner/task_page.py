@@ -59,7 +59,7 @@ def task_page(
     own = next(
         (
             one
-            for one in progress(service.store, course_id, person_id, with_drafts=visitor.teaches(course_id))
+            for one in progress(service.store, course_id, person_id, with_drafts=visitor.reads(course_id))
             if one.task.id == found.task.id
         ),
         None,
@@ -100,7 +100,6 @@ def task_page(
         found=None if form.checked is None else source_findings(form.checked, task, found.task.profile),
         problem=form.problem or _refused_now(form, own),
         pasted=form.pasted,
-        teaches=visitor.teaches(course_id),
         languages=LANGUAGES,
         max_file_bytes=MAX_FILE_BYTES,
         max_total_bytes=MAX_TOTAL_BYTES,

@@ -65,7 +65,7 @@ def _page(
     form: SubmittedForm,
     status_code: int = 200,
 ) -> Response:
-    teaches = visitor.teaches(facts.course_id)
+    shown_as_staff = visitor.reads_learner(facts.course_id, facts.role, facts.section)
     task = next(
         (one for one in tasks_of(service.store, facts.course_id) if one.id == facts.course_task_id), None
     )
@@ -79,7 +79,8 @@ def _page(
         if task is not None and not task.withdrawn
         else "",
         "here": f"/attempts/{facts.id}",
-        "teaches": teaches,
+        "reads": shown_as_staff,
+        "grades": shown_as_staff and visitor.grades(facts.course_id),
         "own": facts.person_id == visitor.account.id,
         "hidden_until": until,
         # Since when it waits for an instructor to decide; None: it does not, or how it went is not told yet.
@@ -183,9 +184,9 @@ def _over(
     context: dict[str, Any],
     status_code: int,
 ) -> Response:
-    hidden, teaches = context["hidden_until"] is not None, visitor.teaches(facts.course_id)
+    hidden, staff = context["hidden_until"] is not None, visitor.reads(facts.course_id)
     judged = facts.state is AttemptState.JUDGED
-    report = None if hidden or not judged else _report(service, facts, staff=teaches)
+    report = None if hidden or not judged else _report(service, facts, staff=staff)
     overrides = () if hidden else reviews.overrides_of(service.store, facts.id)
     return service.render(
         request,
@@ -201,7 +202,7 @@ def _over(
         # The position of a file is what lines of the report's listing are named after.
         file_numbers=_file_numbers(service, facts),
         compared=since_last(service, visitor, facts) if judged and not hidden else None,
-        files=() if hidden else offered_files(service, facts, staff=teaches),
+        files=() if hidden else offered_files(service, facts, staff=staff),
         source=source_of(service.store, facts.id),
         **context,
     )

@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse
 
 from grader.report.pages import rule_titles
 from grader.store.class_statistics import code_counts, handed_in_counts
-from grader.web.staff.course_request import CourseRequestDep
+from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.links import link
 
 router = APIRouter()
@@ -15,15 +15,19 @@ _REFRESH_S = 20
 
 
 @router.get("/courses/{course_id}/checks")
-def show(request: CourseRequestDep, task: str = "", hints: str = "", projector: str = "") -> HTMLResponse:
+def show(request: ReaderRequestDep, task: str = "", hints: str = "", projector: str = "") -> HTMLResponse:
     """Codes found in a task of the course, those that most learners have now first."""
     tasks = request.tasks()
     chosen = next((one for one in tasks if str(one.id) == task), None)
-    counts_of = handed_in_counts(request.service.store, request.course.id)
+    counts_of = handed_in_counts(request.service.store, request.course.id, request.shown)
     if chosen is None and tasks:
         # What the class works on just now.
         chosen = max(tasks, key=lambda one: counts_of[one.id].last_attempt_id if one.id in counts_of else 0)
-    counts = () if chosen is None else code_counts(request.service.store, chosen.id, with_hints=bool(hints))
+    counts = (
+        ()
+        if chosen is None
+        else code_counts(request.service.store, chosen.id, request.shown, with_hints=bool(hints))
+    )
     place = f"{request.at}/checks"
     fields = {"task": chosen.id if chosen else None, "hints": hints and "1"}
     return request.page(

@@ -11,6 +11,7 @@ from grader.model.task import Task
 from grader.store import certificates
 from grader.store.certificates import MissingTasks
 from grader.store.class_statistics import handed_in_counts
+from grader.store.learners import ALL_LEARNERS
 from grader.store.progress import OwnTask, progress
 from grader.web import flash
 from grader.web.lookups.catalog import about_course, cached_course, cached_task
@@ -38,8 +39,9 @@ class TaskRow:
 @router.get("/courses/{course_id}")
 def page(request: Request, service: ServiceDep, visitor: SignedIn, course: VisibleCourse) -> Response:
     """The task list."""
-    teaches = visitor.teaches(course.id)
-    owned = progress(service.store, course.id, visitor.account.id, with_drafts=teaches)
+    teaches, reads = visitor.teaches(course.id), visitor.reads(course.id)
+    learners = visitor.learners(course.id)
+    owned = progress(service.store, course.id, visitor.account.id, with_drafts=reads)
     planned = cached_course(course)
     order = {} if planned is None else {item.task: item.after for item in planned.items}
     titles = {one.task.task: one.task.terms.title for one in owned if not one.accepted}
@@ -68,8 +70,9 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         if certificate is None or certificate.revoked_at is None
         else certificates.revocation_reasons(service.store, course.id).get(visitor.account.id, ""),
         teaches=teaches,
-        overview=course_overview(service.store, course.id) if teaches else None,
-        handed_in=handed_in_counts(service.store, course.id) if teaches else {},
+        reads=reads,
+        overview=course_overview(service.store, course.id, learners) if reads else None,
+        handed_in=handed_in_counts(service.store, course.id, learners or ALL_LEARNERS) if reads else {},
     )
 
 

@@ -12,7 +12,7 @@ from grader.store.enrolments import participants
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.person import Role
 from grader.web.staff.attempt_query import AttemptQueryDep
-from grader.web.staff.course_request import CourseRequestDep
+from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.links import link
 
 router = APIRouter()
@@ -20,10 +20,15 @@ _PAGE = 50
 
 
 @router.get("/courses/{course_id}/attempts")
-def show(request: CourseRequestDep, wanted: AttemptQueryDep, before: str = "") -> HTMLResponse:
+def show(request: ReaderRequestDep, wanted: AttemptQueryDep, before: str = "") -> HTMLResponse:
     """The attempts that match, fifty at a time."""
     start = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
-    found = attempts(request.service.store, wanted.filter(request.course.id), before=start, limit=_PAGE + 1)
+    found = attempts(
+        request.service.store,
+        wanted.filter(request.course.id, request.learners),
+        before=start,
+        limit=_PAGE + 1,
+    )
     place = f"{request.at}/attempts"
     older = link(place, {**wanted.fields(), "before": found[_PAGE - 1].id}) if len(found) > _PAGE else ""
     return request.page(
@@ -38,7 +43,7 @@ def show(request: CourseRequestDep, wanted: AttemptQueryDep, before: str = "") -
             "learners": [
                 one
                 for one in participants(request.service.store, request.course.id)
-                if one.role is Role.LEARNER
+                if one.role is Role.LEARNER and request.shown.section in (None, one.section)
             ],
             "states": list(AttemptState),
             "verdicts": [one for one in Verdict if one is not Verdict.JUDGE_ERROR],

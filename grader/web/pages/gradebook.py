@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
 from grader.store.gradebook import gradebook
-from grader.web.staff.course_request import CourseRequestDep
+from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.gradebook_table import gradebook_page
 
 router = APIRouter()
@@ -16,11 +16,11 @@ router = APIRouter()
 
 @router.get("/courses/{course_id}/gradebook", include_in_schema=False)
 def show(
-    request: CourseRequestDep, sort: str = "name", order: str = "up", q: str = "", page: int = 1
+    request: ReaderRequestDep, sort: str = "name", order: str = "up", q: str = "", page: int = 1
 ) -> HTMLResponse:
     """The gradebook of a course, a hundred learners at a time."""
     descending = order == "down"
-    book = gradebook(request.service.store, request.course.id)
+    book = gradebook(request.service.store, request.course.id, request.shown)
     shown = gradebook_page(book, sort=sort, descending=descending, search=q[:200], page=page)
 
     def link(**changes: str | int) -> str:

@@ -23,6 +23,7 @@ class CourseSummary:
 
     Attributes:
         num_tasks, num_accepted: of all tasks; next_task, next_due: what is due next and not done.
+        staff: they are more than a learner there.
     """
 
     course: OwnCourse
@@ -30,7 +31,7 @@ class CourseSummary:
     num_accepted: int
     next_task: str
     next_due: datetime | None
-    teaches: bool
+    staff: bool
 
 
 @router.get("/")
@@ -59,5 +60,5 @@ def _summary(service: WebService, visitor: Visitor, course: OwnCourse) -> Course
         sum(one.accepted for one in tasks),
         first.task.terms.title if first else "",
         first.due_at if first else None,
-        course.role is Role.INSTRUCTOR,
+        course.role is not Role.LEARNER,
     )

@@ -14,7 +14,7 @@ from grader.store.tables.person import Role
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
 from grader.web.staff import accounts
-from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep, ReaderRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.learner_overview import learner_overview
 from grader.web.staff.password_handouts import handouts
@@ -25,7 +25,7 @@ _ROLES = (Role.LEARNER, Role.INSTRUCTOR)
 
 
 @router.get("/courses/{course_id}/people")
-def show(request: CourseRequestDep) -> HTMLResponse:
+def show(request: ReaderRequestDep) -> HTMLResponse:
     """Everybody in the course."""
     return _page(request, SubmittedForm({}, {}))
 
@@ -58,7 +58,7 @@ def reissue(request: CourseRequestDep) -> Response:
 
 
 @router.get("/courses/{course_id}/people/{person_id}")
-def show_one(request: CourseRequestDep, person_id: Id) -> HTMLResponse:
+def show_one(request: ReaderRequestDep, person_id: Id) -> HTMLResponse:
     """One of them, and what can be done for them."""
     return _one(request, _participant(request, person_id), "")
 
@@ -130,11 +130,14 @@ def do_erase(request: CourseRequestDep, person_id: Id, form: FormDep) -> Respons
 
 
 def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:
-    found = enrolments.participants(request.service.store, request.course.id)
+    everybody = enrolments.participants(request.service.store, request.course.id)
+    # Who teaches is no secret; of learners one is shown one's own.
+    found = [one for one in everybody if one.role is not Role.LEARNER or _is_shown(request, one)]
     return request.page(
         "people.html.j2",
         {
             "people": found,
+            "linked": {one.person_id for one in found if _is_shown(request, one)},
             "num_learners": sum(one.role is Role.LEARNER for one in found),
             "num_waiting": len(without_own_password(request.service.store, request.course.id)),
             "form": form,
@@ -165,9 +168,13 @@ def _one(request: CourseRequest, one: Participant, error: str, status_code: int 
 
 def _participant(request: CourseRequest, person_id: int) -> Participant:
     for one in enrolments.participants(request.service.store, request.course.id):
-        if one.person_id == person_id:
+        if one.person_id == person_id and _is_shown(request, one):
             return one
     raise not_found()
+
+
+def _is_shown(request: CourseRequest, one: Participant) -> bool:
+    return request.visitor.reads_learner(request.course.id, one.role, one.section)
 
 
 def _not_yours(one: Participant) -> str:

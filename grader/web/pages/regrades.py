@@ -98,6 +98,8 @@ def show(
         visitor=visitor,
         course=course_facts,
         at=f"/courses/{course_facts.id}",
+        teaches=visitor.teaches(batch.course_id),
+        grades=visitor.grades(batch.course_id),
         batch=batch,
         shown=changes if all else changing,
         num_changing=len(changing),
@@ -136,8 +138,9 @@ def apply(service: ServiceDep, visitor: SignedIn, batch: StaffBatch) -> Response
 def discard(service: ServiceDep, visitor: SignedIn, batch: StaffBatch) -> Response:
     """Keep everything as it was."""
     regrades.discard(service.store, batch.name, actor_id=visitor.account.id)
+    back = "regrades" if visitor.teaches(batch.course_id) else "attempts"
     return flash.redirect(
-        f"/courses/{batch.course_id}/regrades", service.secret, "Discarded; nothing has changed."
+        f"/courses/{batch.course_id}/{back}", service.secret, "Discarded; nothing has changed."
     )
 
 
@@ -169,7 +172,7 @@ def _matching(request: CourseRequestDep, form: FormDep) -> list[int]:
     fields = {name: form.text(name) for name in ("task", "person", "state", "verdict", "code")}
     found = attempts(
         request.service.store,
-        attempt_query(**fields, lane=Lane.INTERACTIVE).filter(request.course.id),
+        attempt_query(**fields, lane=Lane.INTERACTIVE).filter(request.course.id, request.learners),
         limit=regrades.MOST_ATTEMPTS + 1,
     )
     return [one.id for one in found if one.state in _ENDED]

@@ -18,7 +18,7 @@ router = APIRouter()
 def report(service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt) -> Response:
     """The whole report, to be read alone or printed."""
     names = (stored_report.STAFF_REPORT, stored_report.REPORT)
-    for name in names if visitor.teaches(facts.course_id) else names[1:]:
+    for name in names if visitor.reads(facts.course_id) else names[1:]:
         found = _permitted_file(service, visitor, facts, name)
         if found is not None:
             return Response(found[0], media_type="text/html", headers={"Content-Security-Policy": REPORT_CSP})
@@ -48,7 +48,7 @@ def _permitted_file(
 ) -> tuple[bytes, str] | None:
     if hidden_until(service, visitor, facts) is not None:
         return None
-    return file_of(service, facts, name, staff=visitor.teaches(facts.course_id))
+    return file_of(service, facts, name, staff=visitor.reads(facts.course_id))
 
 
 def _attachment(content: bytes, name: str, media_type: str) -> Response:

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
 from grader.store.held_attempts import held_attempts
-from grader.web.staff.course_request import CourseRequestDep
+from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.held_reasons import reasons_of
 
 router = APIRouter()
@@ -14,9 +14,9 @@ _MOST_SHOWN = 100
 
 
 @router.get("/courses/{course_id}/review")
-def show(request: CourseRequestDep) -> HTMLResponse:
+def show(request: ReaderRequestDep) -> HTMLResponse:
     """Who waits, for which task, since when and why."""
-    waiting = held_attempts(request.service.store, request.course.id)
+    waiting = held_attempts(request.service.store, request.course.id, request.shown)
     return request.page(
         "review_queue.html.j2",
         {

@@ -21,6 +21,7 @@ from grader.store.courses import course
 from grader.store.events import StoredEvent, events_of
 from grader.store.grades import grade_of
 from grader.store.held_attempts import HeldAttempt, held_attempts, held_since
+from grader.store.learners import ALL_LEARNERS
 from grader.store.people import account
 from grader.store.submissions import source_of
 from grader.web import flash
@@ -73,7 +74,7 @@ def decide(
     request: Request, service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, form: FormDep
 ) -> Response:
     """Accept or reject a held attempt, or ask its learner something; then on to the next of the queue."""
-    waiting = held_attempts(service.store, facts.course_id)
+    waiting = held_attempts(service.store, facts.course_id, visitor.learners(facts.course_id) or ALL_LEARNERS)
     if facts.id not in held_since(service.store, [facts.id]):
         return flash.redirect(
             _place(facts), service.secret, "This attempt is not held any more.", kind="note"
@@ -154,6 +155,7 @@ def _page(
         course=course_facts,
         at=f"/courses/{course_facts.id}",
         attempt=facts,
+        grades=visitor.grades(facts.course_id),
         grade=grade,
         held_since=held_since(service.store, [facts.id]).get(facts.id),
         reasons=held_reasons(grade) if facts.verdict is Verdict.HELD else (),

@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse
 
 from grader.store.attempt_results import results_of
 from grader.store.class_statistics import stuck_learners
-from grader.web.staff.course_request import CourseRequestDep
+from grader.web.staff.course_request import ReaderRequestDep
 
 router = APIRouter()
 _LEAST, _MOST = 2, 20
@@ -16,11 +16,11 @@ _MOST_SHOWN = 200
 
 
 @router.get("/courses/{course_id}/stuck")
-def show(request: CourseRequestDep, tries: str = "3") -> HTMLResponse:
+def show(request: ReaderRequestDep, tries: str = "3") -> HTMLResponse:
     """Those with at least so many judged attempts and no accepted one, the most tries first."""
     given = int(tries) if tries.isascii() and tries.isdigit() and len(tries) < 4 else 3
     least = min(max(given, _LEAST), _MOST)
-    found = stuck_learners(request.service.store, request.course.id, min_attempts=least)
+    found = stuck_learners(request.service.store, request.course.id, request.shown, min_attempts=least)
     shown = found[:_MOST_SHOWN]
     return request.page(
         "stuck.html.j2",

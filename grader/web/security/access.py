@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from grader.store.attempts import StoredAttempt, attempt
 from grader.store.courses import AssignedTask, CourseFacts, course, course_task
 from grader.store.gradebook import feedback_opens_at
-from grader.store.regrades import RegradeBatch, batch_facts
+from grader.store.regrades import RegradeBatch, batch_facts, is_of
 from grader.store.tables.api_token import Scope
 from grader.web.security.visitor import (
     API,
@@ -42,6 +42,8 @@ __all__ = [
     "Admin",
     "AnyStaff",
     "ChangePasswordFirstError",
+    "CourseGrader",
+    "CourseReader",
     "CourseStaff",
     "Id",
     "MaybeVisitor",
@@ -71,11 +73,13 @@ class AccessRule(StrEnum):
 
     PUBLIC = "public"
     SIGNED_IN = "signed in"
-    COURSE = "takes part in the course, teaches it, or admin"
+    COURSE = "takes part in the course, or admin"
     COURSE_STAFF = "teaches the course, or admin"
-    ATTEMPT = "owns the attempt, teaches its course, or admin"
-    ATTEMPT_STAFF = "teaches the attempt's course, or admin"
-    BATCH_STAFF = "teaches the regrade's course, or admin"
+    COURSE_GRADER = "grades learners of the course, teaches it, or admin"
+    COURSE_READER = "is shown how learners of the course do; to change something: grades them"
+    ATTEMPT = "owns the attempt, or is shown how its learner does; to change something: grades them"
+    ATTEMPT_STAFF = "is shown how the attempt's learner does; to change something: grades them"
+    BATCH_STAFF = "is shown how all of the regrade's learners do; to change something: grades them"
     STAFF = "teaches any course, or admin"
     ADMIN = "admin"
     WORKER = "is a worker"
@@ -152,14 +156,35 @@ async def course_staff(request: Request, service: ServiceDep, visitor: SignedIn,
     return visitor
 
 
+@access_rule(AccessRule.COURSE_GRADER)
+async def course_grader(request: Request, service: ServiceDep, visitor: SignedIn, course_id: Id) -> Visitor:
+    """Whoever decides about attempts of learners of the course in the path: of `visitor.learners(course_id)`."""
+    if not visitor.grades(course_id) or await run_in_threadpool(course, service.store, course_id) is None:
+        raise not_found()
+    _within_scope(request, visitor, Scope.MANAGE)
+    return visitor
+
+
+@access_rule(AccessRule.COURSE_READER)
+async def course_reader(request: Request, service: ServiceDep, visitor: SignedIn, course_id: Id) -> Visitor:
+    """Whoever is shown how learners of the course in the path do: `visitor.learners(course_id)`, and no others."""
+    may = visitor.reads(course_id) if _only_reads(request) else visitor.grades(course_id)
+    if not may or await run_in_threadpool(course, service.store, course_id) is None:
+        raise not_found()
+    _within_scope(request, visitor, Scope.MANAGE)
+    return visitor
+
+
 @access_rule(AccessRule.ATTEMPT)
-async def visible_attempt(service: ServiceDep, visitor: SignedIn, attempt_id: Id) -> StoredAttempt:
-    """The attempt in the path, for its owner and the staff of its course.
+async def visible_attempt(
+    request: Request, service: ServiceDep, visitor: SignedIn, attempt_id: Id
+) -> StoredAttempt:
+    """The attempt in the path, for its owner and for those staff of its course who are shown it.
 
     A regrade that is not applied is nobody's but the staff's.
     """
     found = await run_in_threadpool(attempt, service.store, attempt_id)
-    if found is not None and visitor.teaches(found.course_id):
+    if found is not None and _shown_to_staff(request, visitor, found):
         return found
     if found is None or found.person_id != visitor.account.id or not found.counts:
         raise not_found()
@@ -170,9 +195,9 @@ async def visible_attempt(service: ServiceDep, visitor: SignedIn, attempt_id: Id
 async def staff_attempt(
     request: Request, visitor: SignedIn, service: ServiceDep, attempt_id: Id
 ) -> StoredAttempt:
-    """The attempt in the path, for the staff of its course."""
+    """The attempt in the path, for those staff of its course who are shown it."""
     found = await run_in_threadpool(attempt, service.store, attempt_id)
-    if found is None or not visitor.teaches(found.course_id):
+    if found is None or not _shown_to_staff(request, visitor, found):
         raise not_found()
     _within_scope(request, visitor, Scope.MANAGE)
     return found
@@ -180,9 +205,13 @@ async def staff_attempt(
 
 @access_rule(AccessRule.BATCH_STAFF)
 async def staff_batch(request: Request, visitor: SignedIn, service: ServiceDep, batch: str) -> RegradeBatch:
-    """The regrade in the path, for the staff of its course."""
+    """The regrade in the path, for those staff of its course who are shown all that it judges."""
     found = await run_in_threadpool(batch_facts, service.store, batch)
-    if found is None or not visitor.teaches(found.course_id):
+    if found is None:
+        raise not_found()
+    may = visitor.reads(found.course_id) if _only_reads(request) else visitor.grades(found.course_id)
+    shown = visitor.learners(found.course_id)
+    if not may or not (shown is None or await run_in_threadpool(is_of, service.store, batch, shown)):
         raise not_found()
     _within_scope(request, visitor, Scope.MANAGE)
     return found
@@ -218,6 +247,11 @@ async def worker(visitor: MaybeVisitor) -> Visitor:
 
 Public = Depends(public)
 CourseStaff = Annotated[Visitor, Depends(course_staff)]
+"""Instructors: settings, people, dates, what goes out of the course."""
+CourseGrader = Annotated[Visitor, Depends(course_grader)]
+"""Instructors and assistants; whoever asks is shown `visitor.learners(course_id)` and nobody else."""
+CourseReader = Annotated[Visitor, Depends(course_reader)]
+"""Instructors, assistants and observers; to change something, no observers."""
 AnyStaff = Annotated[Visitor, Depends(any_staff)]
 Admin = Annotated[Visitor, Depends(admin)]
 Worker = Annotated[Visitor, Depends(worker)]
@@ -230,14 +264,25 @@ StaffBatch = Annotated[RegradeBatch, Depends(staff_batch)]
 
 def hidden_until(service: WebService, visitor: Visitor, facts: StoredAttempt) -> datetime | None:
     """Until when this visitor may not see how the attempt went, or None: they may."""
-    if visitor.teaches(facts.course_id):
+    if visitor.reads(facts.course_id):
         return None
     return feedback_opens_at(service.store, facts.course_task_id, facts.person_id)
 
 
+def _only_reads(request: Request) -> bool:
+    return request.method in ("GET", "HEAD")
+
+
+def _shown_to_staff(request: Request, visitor: Visitor, found: StoredAttempt) -> bool:
+    """Whether the visitor is shown this attempt as staff, and may change it if the request does."""
+    if not visitor.reads_learner(found.course_id, found.role, found.section):
+        return False
+    return _only_reads(request) or visitor.grades(found.course_id)
+
+
 def _within_scope(request: Request, visitor: Visitor, to_change: Scope) -> None:
     """Reading takes a token that reads; changing something one that goes as far as the rule says."""
-    wanted = Scope.READ if request.method in ("GET", "HEAD") else to_change
+    wanted = Scope.READ if _only_reads(request) else to_change
     if not visitor.reaches(wanted):
         raise HTTPException(
             403, f"This token may only {visitor.scope}; for this it takes one that may {wanted}."
@@ -246,7 +291,7 @@ def _within_scope(request: Request, visitor: Visitor, to_change: Scope) -> None:
 
 def _course_task(service: WebService, visitor: Visitor, course_task_id: int) -> TaskInCourse | None:
     task = course_task(service.store, course_task_id)
-    if task is not None and not task.offered and not visitor.teaches(task.course_id):
+    if task is not None and not task.offered and not visitor.reads(task.course_id):
         return None
     found = (
         course(service.store, task.course_id) if task is not None and visitor.sees(task.course_id) else None

@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from grader.store.enrolments import OwnCourse, courses_of
+from grader.store.learners import Learners
 from grader.store.people import Account
 from grader.store.sessions import account_in_session
 from grader.store.tables.api_token import Scope
@@ -53,14 +54,36 @@ class Visitor:
         return self.is_admin or any(one.role is Role.INSTRUCTOR for one in self.courses)
 
     def teaches(self, course_id: int) -> bool:
-        """Whether they are staff of that course."""
-        return self.is_admin or any(
-            one.course_id == course_id and one.role is Role.INSTRUCTOR for one in self.courses
-        )
+        """Whether they are an instructor of that course, or admin: everything in it is theirs to change."""
+        return self.is_admin or self._role(course_id) is Role.INSTRUCTOR
+
+    def grades(self, course_id: int) -> bool:
+        """Whether they decide about attempts of learners of that course: of those whom they are shown."""
+        return self.teaches(course_id) or self._role(course_id) is Role.ASSISTANT
+
+    def reads(self, course_id: int) -> bool:
+        """Whether they are shown how learners of that course do."""
+        return self.grades(course_id) or self._role(course_id) is Role.OBSERVER
+
+    def learners(self, course_id: int) -> Learners | None:
+        """Those of that course whom they are shown, if they read it; None: everybody who ever handed anything in."""
+        if self.teaches(course_id):
+            return None
+        return Learners(next((one.section for one in self.courses if one.course_id == course_id), None))
+
+    def reads_learner(self, course_id: int, role: Role | None, section: str | None) -> bool:
+        """Whether somebody of that role and section there (None: of none) is among those whom they are shown."""
+        if not self.reads(course_id):
+            return False
+        shown = self.learners(course_id)
+        return shown is None or (role is Role.LEARNER and shown.section in (None, section))
+
+    def _role(self, course_id: int) -> Role | None:
+        return next((one.role for one in self.courses if one.course_id == course_id), None)
 
     def sees(self, course_id: int) -> bool:
         """Whether that course is there for them."""
-        return self.is_admin or any(one.course_id == course_id for one in self.courses)
+        return self.is_admin or self._role(course_id) is not None
 
     def reaches(self, wanted: Scope) -> bool:
         """Whether the token, if there is one, goes that far."""

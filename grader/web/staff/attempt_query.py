@@ -11,6 +11,7 @@ from fastapi import Depends
 
 from grader.model.grade import Verdict
 from grader.store.attempts import AttemptFilter
+from grader.store.learners import Learners
 from grader.store.tables.attempt import AttemptState, Lane
 
 _Kind = TypeVar("_Kind", bound=StrEnum)
@@ -28,8 +29,8 @@ class AttemptQuery:
     code: str = ""
     lane: str = ""
 
-    def filter(self, course_id: int) -> AttemptFilter:
-        """The same for the store, held to one course."""
+    def filter(self, course_id: int, learners: Learners | None) -> AttemptFilter:
+        """The same for the store, held to one course and to these learners of it; None: everybody."""
         return AttemptFilter(
             course_id=course_id,
             course_task_id=_number(self.task),
@@ -37,6 +38,7 @@ class AttemptQuery:
             state=_member(AttemptState, self.state),
             lane=_member(Lane, self.lane),
             verdict=_member(Verdict, self.verdict),
+            learners=learners,
             code=self.code if _CODE.fullmatch(self.code) else None,
         )
 

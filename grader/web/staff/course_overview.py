@@ -1,4 +1,4 @@
-"""What an instructor wants to know first of a course: what waits for them, who needs help, what is due next."""
+"""What staff wants to know first of a course: what waits for them, who needs help, what is due next."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from grader.store.class_statistics import JudgeFailures, judge_failures, stuck_l
 from grader.store.courses import AssignedTask, tasks_of
 from grader.store.database import Store
 from grader.store.held_attempts import num_held
+from grader.store.learners import ALL_LEARNERS, Learners
 from grader.store.queue_overview import num_waiting
 
 _MOST_DUE = 3
@@ -31,8 +32,8 @@ class CourseOverview:
     due: tuple[AssignedTask, ...]
 
 
-def course_overview(store: Store, course_id: int) -> CourseOverview:
-    """The course just now."""
+def course_overview(store: Store, course_id: int, learners: Learners | None) -> CourseOverview:
+    """The course just now, as far as it is about these learners; None: everybody."""
     now = datetime.now(UTC)
     ahead = [
         (task.terms.due_at, task.id, task)
@@ -40,9 +41,9 @@ def course_overview(store: Store, course_id: int) -> CourseOverview:
         if task.offered and task.terms.due_at is not None and task.terms.due_at > now
     ]
     return CourseOverview(
-        num_held(store, course_id),
-        judge_failures(store, course_id),
-        len({one.person_id for one in stuck_learners(store, course_id)}),
-        num_waiting(store, course_id),
+        num_held(store, course_id, learners or ALL_LEARNERS),
+        judge_failures(store, course_id, learners),
+        len({one.person_id for one in stuck_learners(store, course_id, learners or ALL_LEARNERS)}),
+        num_waiting(store, course_id, learners),
         tuple(task for _, _, task in sorted(ahead)[:_MOST_DUE]),
     )

@@ -11,14 +11,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from grader.store.courses import AssignedTask, CourseFacts, course, tasks_of
+from grader.store.learners import ALL_LEARNERS, Learners
 from grader.web import flash
-from grader.web.security.access import CourseStaff, Id, Visitor, not_found
+from grader.web.security.access import CourseReader, CourseStaff, Id, Visitor, not_found
 from grader.web.service import ServiceDep, WebService
 
 
 @dataclass(frozen=True, slots=True)
 class CourseRequest:
-    """A course and the instructor or admin who asks for a page of it, with short ways to answer."""
+    """A course and whoever of its staff asks for a page of it, with short ways to answer."""
 
     http: Request
     service: WebService
@@ -35,6 +36,16 @@ class CourseRequest:
         """Id of who does something here."""
         return self.visitor.account.id
 
+    @property
+    def learners(self) -> Learners | None:
+        """Those whom the asker is shown; None: everybody who ever handed anything in."""
+        return self.visitor.learners(self.course.id)
+
+    @property
+    def shown(self) -> Learners:
+        """The same where it is about those alone who learn in the course now."""
+        return self.learners or ALL_LEARNERS
+
     def tasks(self) -> tuple[AssignedTask, ...]:
         """The course's tasks in their order."""
         return tasks_of(self.service.store, self.course.id)
@@ -47,7 +58,7 @@ class CourseRequest:
         raise not_found()
 
     def page(self, template: str, context: Mapping[str, Any], status_code: int = 200) -> HTMLResponse:
-        """A page of this course."""
+        """A page of this course; it knows whether its reader `teaches` the course, or `grades` its learners."""
         return self.service.render(
             self.http,
             f"staff/{template}",
@@ -55,6 +66,8 @@ class CourseRequest:
             status_code=status_code,
             course=self.course,
             at=self.at,
+            teaches=self.visitor.teaches(self.course.id),
+            grades=self.visitor.grades(self.course.id),
             **context,
         )
 
@@ -66,7 +79,18 @@ class CourseRequest:
 async def course_request(
     http: Request, service: ServiceDep, visitor: CourseStaff, course_id: Id
 ) -> CourseRequest:
-    """The course in the path, for its staff; not there for others."""
+    """The course in the path, for its instructors; not there for others."""
+    return await _request(http, service, visitor, course_id)
+
+
+async def reader_request(
+    http: Request, service: ServiceDep, visitor: CourseReader, course_id: Id
+) -> CourseRequest:
+    """The same for all of its staff: what they get is of `learners` alone."""
+    return await _request(http, service, visitor, course_id)
+
+
+async def _request(http: Request, service: WebService, visitor: Visitor, course_id: int) -> CourseRequest:
     found = await run_in_threadpool(course, service.store, course_id)
     if found is None:
         raise not_found()
@@ -74,3 +98,4 @@ async def course_request(
 
 
 CourseRequestDep = Annotated[CourseRequest, Depends(course_request)]
+ReaderRequestDep = Annotated[CourseRequest, Depends(reader_request)]

@@ -52,7 +52,7 @@ def explain_refusal(refusal: Refusal, lifted: str = "") -> str:
         lifted = refusal.lifted_at.astimezone(UTC).strftime("%-d %B %Y, %H:%M UTC")
     waiting = f"{refusal.used} of your attempts {'is' if refusal.used == 1 else 'are'} not judged yet"
     sentences = {
-        Limit.NOT_ENROLLED: "You take no part in this course.",
+        Limit.NOT_ENROLLED: "You take no part in this course, or only look on.",
         Limit.COURSE_CLOSED: "The course is closed; nothing more is handed in.",
         Limit.NOT_OPEN: f"The task opens on {lifted}.",
         Limit.PAST_DUE: "The task was due and takes nothing more. Ask your instructor for an extension.",
