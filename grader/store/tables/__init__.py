@@ -13,13 +13,17 @@ from grader.store.tables.ended_session import EndedSessionRow
 from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
+from grader.store.tables.grading_rules import GradingRulesRow, TaskGradingRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
+from grader.store.tables.leaderboard_name import LeaderboardNameRow
+from grader.store.tables.learner_group import CreditRow, GroupMemberRow, LearnerGroupRow
 from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
 from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
-from grader.store.tables.review import CommentRow, OverrideRow
+from grader.store.tables.regrade_request import RegradeRequestRow
+from grader.store.tables.review import CommentEntryRow, CommentRow, OverrideRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
 from grader.store.tables.task_version import TaskVersionRow
@@ -31,9 +35,11 @@ __all__ = [
     "Base",
     "BlobRow",
     "CertificateRow",
+    "CommentEntryRow",
     "CommentRow",
     "CourseRow",
     "CourseTaskRow",
+    "CreditRow",
     "EndedSessionRow",
     "EnrolmentRow",
     "EventRow",
@@ -41,15 +47,21 @@ __all__ = [
     "GateRow",
     "GradeCodeRow",
     "GradeRow",
+    "GradingRulesRow",
+    "GroupMemberRow",
     "IdentityRow",
     "InvitationRow",
+    "LeaderboardNameRow",
+    "LearnerGroupRow",
     "MembershipRow",
     "OutboxRow",
     "OverrideRow",
     "PersonRow",
+    "RegradeRequestRow",
     "SourceRow",
     "StandingRow",
     "SubmissionRow",
+    "TaskGradingRow",
     "TaskVersionRow",
     "TurnRow",
     "WorkerRow",
