@@ -7,17 +7,21 @@ everybody. Writes nothing, decides what the limits say and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, and_, bindparam, or_, select, tuple_
+from sqlalchemy import Connection, Row, and_, bindparam, or_, select, text, tuple_, union_all
 
 from grader.store.clock import database_now
+from grader.store.credits import companions
 from grader.store.limits import (
     Caps,
     Dates,
     Limit,
     Refusal,
     counts_against_limits,
+    group_due_date,
+    group_refusal,
     refused_by_caps,
     refused_by_dates,
 )
@@ -25,6 +29,7 @@ from grader.store.tables import (
     AttemptRow,
     CourseRow,
     CourseTaskRow,
+    CreditRow,
     EnrolmentRow,
     ExtensionRow,
     SubmissionRow,
@@ -37,14 +42,23 @@ LearnerTask: TypeAlias = tuple[int, int]
 """A person and the task of a course that they hand in for."""
 
 
-def terms_of(connection: Connection, pairs: Iterable[LearnerTask]) -> dict[LearnerTask, AnyRow]:
-    """On what terms each hands in; who takes no part in the course has none. Locks the enrolments.
+def terms_of(
+    connection: Connection, pairs: Iterable[LearnerTask]
+) -> tuple[dict[LearnerTask, AnyRow], dict[LearnerTask, tuple[LearnerTask, ...]]]:
+    """On what terms each hands in, and each with whom: themselves first, then the others of their group.
 
-    Of two uploads by one learner the second therefore counts the first.
+    Who takes no part in the course has no terms. Terms are also of the others; all enrolments are locked, so that of
+    two uploads by one learner, or by one group, the second counts the first.
     """
     wanted = set(pairs)
-    rows = connection.execute(_TERMS, _apart(wanted))
-    return {pair: row for row in rows if (pair := (row.person_id, row.id)) in wanted}
+    together = companions(connection, wanted)
+    groups = {pair: (pair, *((one, pair[1]) for one in together.get(pair, ()))) for pair in wanted}
+    everybody = wanted.union(*groups.values())
+    rows = connection.execute(_TERMS, _apart(everybody))
+    terms = {pair: row for row in rows if (pair := (row.person_id, row.id)) in everybody}
+    return terms, {
+        pair: (pair, *(one for one in group[1:] if one in terms)) for pair, group in groups.items()
+    }
 
 
 def earlier_requests(connection: Connection, keys: Iterable[tuple[int, str]]) -> dict[int, AnyRow]:
@@ -59,20 +73,34 @@ def earlier_requests(connection: Connection, keys: Iterable[tuple[int, str]]) ->
     return found
 
 
-def refusals_of(connection: Connection, terms: dict[LearnerTask, AnyRow]) -> dict[LearnerTask, Refusal]:
-    """What stands in whose way. Instructors of the course hand in at any time, as often as they like."""
-    learning = {pair: one for pair, one in terms.items() if one.role is not Role.INSTRUCTOR}
+def refusals_of(
+    connection: Connection,
+    terms: dict[LearnerTask, AnyRow],
+    groups: dict[LearnerTask, tuple[LearnerTask, ...]],
+) -> dict[LearnerTask, Refusal]:
+    """What stands in the way of those who hand in, each with their group (see `terms_of`).
+
+    Instructors of the course hand in at any time, as often as they like.
+    """
+    everybody = set[LearnerTask]().union(*groups.values())
+    learning = {pair: terms[pair] for pair in everybody if terms[pair].role is not Role.INSTRUCTOR}
     had: dict[LearnerTask, list[AnyRow]] = {pair: [] for pair, one in learning.items() if _counts(one)}
     if had:
-        for row in connection.execute(_OWN, _apart(had)):
+        for row in connection.execute(_HAD, _apart(had)):
             if (pair := (row.person_id, row.course_task_id)) in had:
                 had[pair].append(row)
     judged = {pair: _refusal(one, had.get(pair, [])) for pair, one in learning.items()}
-    return {pair: refusal for pair, refusal in judged.items() if refusal is not None}
+    refusals = {pair: group_refusal([judged.get(one) for one in group]) for pair, group in groups.items()}
+    return {pair: refusal for pair, refusal in refusals.items() if refusal is not None}
 
 
-def due_date(terms: AnyRow) -> Any:
-    """When the task is due for this learner: their own date where there is one, even an earlier one."""
+def due_date(terms: dict[LearnerTask, AnyRow], group: Iterable[LearnerTask]) -> datetime | None:
+    """When the task is due for those who hand in together; see `group_due_date`."""
+    return group_due_date([_own_due_date(terms[one]) for one in group])
+
+
+def _own_due_date(terms: AnyRow) -> Any:
+    """Their own date where there is one, even an earlier one."""
     return terms.extended or terms.due_at
 
 
@@ -84,7 +112,7 @@ def _refusal(terms: AnyRow, attempts: list[AnyRow]) -> Refusal | None:
     if terms.closed_at is not None:
         return Refusal(Limit.COURSE_CLOSED)
     refusal = refused_by_dates(
-        terms.now, Dates(terms.opens_at, due_date(terms), terms.late_policy, terms.late_days)
+        terms.now, Dates(terms.opens_at, _own_due_date(terms), terms.late_policy, terms.late_days)
     )
     if refusal is not None:
         return refusal
@@ -155,19 +183,23 @@ _EARLIER = (
     )
     .order_by(AttemptRow.id)
 )
-_OWN = (
-    select(
-        AttemptRow.person_id,
-        AttemptRow.course_task_id,
-        AttemptRow.queued_at,
-        AttemptRow.state,
-        AttemptRow.claimed_at,
-        AttemptRow.cached_from,
-    )
-    .where(
-        AttemptRow.person_id.in_(bindparam("people", expanding=True)),
-        AttemptRow.course_task_id.in_(bindparam("course_tasks", expanding=True)),
-        AttemptRow.lane == Lane.INTERACTIVE,
-    )
-    .order_by(AttemptRow.id.desc())
+_COUNTED = (
+    AttemptRow.queued_at,
+    AttemptRow.state,
+    AttemptRow.claimed_at,
+    AttemptRow.cached_from,
+    AttemptRow.id,
 )
+_AT_THESE = (
+    AttemptRow.course_task_id.in_(bindparam("course_tasks", expanding=True)),
+    AttemptRow.lane == Lane.INTERACTIVE,
+)
+# Their own attempts, and those of others that count for them.
+_HAD = union_all(
+    select(AttemptRow.person_id.label("person_id"), AttemptRow.course_task_id, *_COUNTED).where(
+        AttemptRow.person_id.in_(bindparam("people", expanding=True)), *_AT_THESE
+    ),
+    select(CreditRow.person_id, AttemptRow.course_task_id, *_COUNTED)
+    .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
+    .where(CreditRow.person_id.in_(bindparam("people", expanding=True)), *_AT_THESE),
+).order_by(text("id DESC"))

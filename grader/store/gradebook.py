@@ -17,6 +17,7 @@ from grader.store.database import Store
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
+    CreditRow,
     EnrolmentRow,
     ExtensionRow,
     OverrideRow,
@@ -65,7 +66,7 @@ class Gradebook:
 
 
 def gradebook(store: Store, course_id: int) -> Gradebook:
-    """The whole gradebook of a course, in four statements however many people and attempts there are."""
+    """The whole gradebook of a course, in five statements however many people and attempts there are."""
     with store.read() as connection:
         tasks = read_tasks(connection, course_id)
         ids = [task.id for task in tasks]
@@ -84,6 +85,13 @@ def gradebook(store: Store, course_id: int) -> Gradebook:
                 .group_by(AttemptRow.course_task_id, AttemptRow.person_id)
             ).all()
         }
+        for person_id, task_id, number in connection.execute(
+            select(CreditRow.person_id, AttemptRow.course_task_id, func.count())
+            .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
+            .where(AttemptRow.course_task_id.in_(ids), AttemptRow.lane == Lane.INTERACTIVE)
+            .group_by(AttemptRow.course_task_id, CreditRow.person_id)
+        ).all():
+            counts[person_id, task_id] = counts.get((person_id, task_id), 0) + number
         decision = aliased(OverrideRow)
         standings = connection.execute(
             select(

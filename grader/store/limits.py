@@ -31,6 +31,9 @@ class Limit(StrEnum):
     """The client named another submission by the same idempotency key."""
 
 
+_OF_DATES = (Limit.COURSE_CLOSED, Limit.NOT_OPEN, Limit.PAST_DUE)
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why not.
@@ -96,6 +99,21 @@ def refused_by_dates(now: datetime, dates: Dates) -> Refusal | None:
     ):
         return Refusal(Limit.PAST_DUE)
     return None
+
+
+def group_due_date(dates: Sequence[datetime | None]) -> datetime | None:
+    """When those who hand in together do so in time, the sender's own date first: the latest of theirs."""
+    own, *others = dates
+    return None if own is None else max((own, *(at for at in others if at is not None)))
+
+
+def group_refusal(refusals: Sequence[Refusal | None]) -> Refusal | None:
+    """What stands in the way of those who hand in together, the sender's own first; None: nothing.
+
+    A date does where it stands in the way of all of them, and a count where it does of one: it is an attempt of each.
+    """
+    in_time = [one for one in refusals if one is None or one.limit not in _OF_DATES]
+    return next((one for one in in_time if one is not None), None) if in_time else refusals[0]
 
 
 def refused_by_caps(

@@ -16,6 +16,7 @@ from grader.model.grade import Verdict
 from grader.store.attempt_results import read_results
 from grader.store.clock import now as database_time
 from grader.store.courses import AssignedTask, read_tasks
+from grader.store.credits import companions, counts_for
 from grader.store.database import Store
 from grader.store.held_attempts import HeldTask, held_tasks
 from grader.store.limits import (
@@ -26,6 +27,8 @@ from grader.store.limits import (
     Refusal,
     counts_against_limits,
     days_late,
+    group_due_date,
+    group_refusal,
     refused_by_caps,
     refused_by_dates,
 )
@@ -100,14 +103,20 @@ def progress(
                 EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
             )
         ).scalar_one_or_none()
-        extended = _extended(connection, course_id, person_id)
-        attempts = _attempts(connection, ids, person_id)
+        together = companions(connection, [(person_id, one) for one in ids])
+        had = {
+            one: (_extended(connection, course_id, one), _attempts(connection, ids, one))
+            for one in {person_id}.union(*together.values())
+        }
+        attempts = had[person_id][1]
         standings = _standings(connection, ids, person_id)
         held = held_tasks(connection, ids, person_id)
     found = []
     for task in tasks:
         terms, own = task.terms, attempts.get(task.id, [])
-        due = extended.get(task.id, terms.due_at)
+        group = [had[one] for one in (person_id, *together.get((person_id, task.id), ()))]
+        dues = [moved.get(task.id, terms.due_at) for moved, _ in group]
+        due = group_due_date(dues)
         teaches = role is Role.INSTRUCTOR
         hidden = due if terms.hidden_until_due and not teaches and due is not None and now <= due else None
         counted = [one.queued_at for one in own if one.counts]
@@ -116,21 +125,12 @@ def progress(
         if role is None:
             refusal = Refusal(Limit.NOT_ENROLLED)
         elif not teaches:
-            refusal = (
-                Refusal(Limit.COURSE_CLOSED)
-                if closed is not None
-                else refused_by_dates(now, Dates(terms.opens_at, due, terms.late_policy, terms.late_days))
-            ) or refused_by_caps(
-                now,
-                Caps(terms.max_per_day, terms.max_total, terms.max_concurrent),
-                counted,
-                len(unfinished),
-            )
+            refusal = Refusal(Limit.COURSE_CLOSED) if closed is not None else _refusal(task, now, dues, group)
         found.append(
             OwnTask(
                 task=task,
                 due_at=due,
-                extended=task.id in extended and extended[task.id] != terms.due_at,
+                extended=due != terms.due_at,
                 standing=standings.get(task.id) if hidden is None else None,
                 hidden_until=hidden,
                 unfinished=unfinished,
@@ -143,6 +143,27 @@ def progress(
             )
         )
     return tuple(found)
+
+
+def _refusal(
+    task: AssignedTask,
+    now: datetime,
+    dues: Sequence[datetime | None],
+    group: Sequence[tuple[dict[int, datetime], dict[int, list[_Attempt]]]],
+) -> Refusal | None:
+    """What stands in the way of those who hand in together, each with their date and their attempts."""
+    terms = task.terms
+    caps = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent)
+    refusals = []
+    for due, (_, attempts) in zip(dues, group, strict=True):
+        own = attempts.get(task.id, [])
+        refusals.append(
+            refused_by_dates(now, Dates(terms.opens_at, due, terms.late_policy, terms.late_days))
+            or refused_by_caps(
+                now, caps, [one.queued_at for one in own if one.counts], sum(one.unfinished for one in own)
+            )
+        )
+    return group_refusal(refusals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +187,7 @@ def _extended(connection: Connection, course_id: int, person_id: int) -> dict[in
 
 
 def _attempts(connection: Connection, ids: Sequence[int], person_id: int) -> dict[int, list[_Attempt]]:
-    """A person's attempts at each of these tasks of the course, the latest first; regrades aside."""
+    """The attempts that count for a person at each of these tasks of the course, the latest first; regrades aside."""
     rows = connection.execute(
         select(
             AttemptRow.course_task_id,
@@ -177,7 +198,7 @@ def _attempts(connection: Connection, ids: Sequence[int], person_id: int) -> dic
             AttemptRow.cached_from,
         )
         .where(
-            AttemptRow.person_id == person_id,
+            counts_for([person_id]),
             AttemptRow.course_task_id.in_(ids),
             AttemptRow.lane == Lane.INTERACTIVE,
         )

@@ -15,6 +15,7 @@ from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.attempt_results import judged_attempts, result_columns, result_of
+from grader.store.credits import credited, whoever_shares
 from grader.store.tables import AttemptRow, CourseTaskRow, OverrideRow, StandingRow
 from grader.store.tables.attempt import AttemptState
 
@@ -22,27 +23,30 @@ from grader.store.tables.attempt import AttemptState
 def recompute_standings(
     connection: Connection, course_task_id: int, person_ids: Sequence[int] | None = None
 ) -> None:
-    """Work out again who stands where in a task; `person_ids` None: everybody."""
+    """Work out again who stands where in a task: these people and who shares work with them; None: everybody."""
     connection.execute(
         select(CourseTaskRow.id).where(CourseTaskRow.id == course_task_id).with_for_update(key_share=True)
     ).one()
+    people = None if person_ids is None else whoever_shares(connection, course_task_id, person_ids)
+    theirs = credited(course_task_id, people)
     root = func.coalesce(AttemptRow.regrade_of, AttemptRow.id)
     decision = aliased(OverrideRow)
     rows = connection.execute(
-        select(AttemptRow.person_id, root.label("root"), AttemptRow.id, *result_columns(decision))
-        .select_from(judged_attempts(decision))
+        select(theirs.c.person_id, root.label("root"), AttemptRow.id, *result_columns(decision))
+        .select_from(
+            judged_attempts(decision).join(theirs, theirs.c.submission_id == AttemptRow.submission_id)
+        )
         .where(
             AttemptRow.course_task_id == course_task_id,
             AttemptRow.state == AttemptState.JUDGED,
             AttemptRow.counts,
-            *([] if person_ids is None else [AttemptRow.person_id.in_(person_ids)]),
         )
-        .order_by(AttemptRow.person_id, root, AttemptRow.id)
+        .order_by(theirs.c.person_id, root, AttemptRow.id)
     ).all()
     connection.execute(
         delete(StandingRow).where(
             StandingRow.course_task_id == course_task_id,
-            *([] if person_ids is None else [StandingRow.person_id.in_(person_ids)]),
+            *([] if people is None else [StandingRow.person_id.in_(people)]),
         )
     )
     standings = [

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 from grader.store.attempts import StoredAttempt, attempt
 from grader.store.courses import AssignedTask, CourseFacts, course, course_task
+from grader.store.credits import people_of
 from grader.store.gradebook import feedback_opens_at
 from grader.store.regrades import RegradeBatch, batch_facts
 from grader.store.tables.api_token import Scope
@@ -153,14 +154,18 @@ async def course_staff(request: Request, service: ServiceDep, visitor: SignedIn,
 
 @access_rule(AccessRule.ATTEMPT)
 async def visible_attempt(service: ServiceDep, visitor: SignedIn, attempt_id: Id) -> StoredAttempt:
-    """The attempt in the path, for its owner and the staff of its course.
+    """The attempt in the path, for those for whom it counts and the staff of its course.
 
     A regrade that is not applied is nobody's but the staff's.
     """
     found = await run_in_threadpool(attempt, service.store, attempt_id)
     if found is not None and visitor.teaches(found.course_id):
         return found
-    if found is None or found.person_id != visitor.account.id or not found.counts:
+    if found is None or not found.counts:
+        raise not_found()
+    # Of a group's attempts each of those for whom it counts sees all.
+    own = found.person_id == visitor.account.id
+    if not own and visitor.account.id not in await run_in_threadpool(people_of, service.store, attempt_id):
         raise not_found()
     return found
 
@@ -231,7 +236,12 @@ def hidden_until(service: WebService, visitor: Visitor, facts: StoredAttempt) ->
     """Until when this visitor may not see how the attempt went, or None: they may."""
     if visitor.teaches(facts.course_id):
         return None
-    return feedback_opens_at(service.store, facts.course_task_id, facts.person_id)
+    # What is told to one of a group is told to all of it: by the last of their dates.
+    opens = (
+        feedback_opens_at(service.store, facts.course_task_id, one)
+        for one in people_of(service.store, facts.id)
+    )
+    return max((at for at in opens if at is not None), default=None)
 
 
 def _within_scope(request: Request, visitor: Visitor, to_change: Scope) -> None:
