@@ -21,6 +21,8 @@ class AttemptResult:
         decided: an instructor set what counts.
         held_since: since when it waits for an instructor to decide; None: it does not.
         earlier_scale: it was judged when what could not be observed left the total.
+        comment_points: what comments of staff add to the judged points, below 0: take; the number of an override holds
+            without them.
     """
 
     verdict: Verdict
@@ -34,11 +36,12 @@ class AttemptResult:
     held_since: datetime | None = None
     earlier_scale: bool = False
     free_days: int = 0
+    comment_points: float = 0.0
 
     @property
     def as_judged(self) -> bool:
         """Whether nothing stands between what was judged and what counts."""
-        return not (self.decided or self.late_days or self.held_since is not None)
+        return not (self.decided or self.late_days or self.comment_points or self.held_since is not None)
 
     @property
     def otherwise(self) -> bool:

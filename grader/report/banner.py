@@ -75,9 +75,12 @@ def sum_lines(result: AttemptResult, by: str = "an instructor") -> tuple[SumLine
     if result.decided:
         # An override is given as it is: lateness was before the instructor's eyes and is not taken off again.
         return (SumLine(f"Set by {by}", _change(result)), _end(result))
-    if result.points == result.judged_points:
-        return ()
-    return (SumLine(_late(result), _change(result)), _end(result))
+    lines = []
+    if result.comment_points:
+        lines.append(SumLine("Comments", _signed(result.comment_points)))
+    if lost := round(result.points - result.judged_points - result.comment_points, 2):
+        lines.append(SumLine(_late(result), _signed(lost)))
+    return (*lines, _end(result)) if lines else ()
 
 
 def _end(result: AttemptResult) -> SumLine:
@@ -85,7 +88,10 @@ def _end(result: AttemptResult) -> SumLine:
 
 
 def _change(result: AttemptResult) -> str:
-    change = round(result.points - result.judged_points, 2)
+    return _signed(round(result.points - result.judged_points, 2))
+
+
+def _signed(change: float) -> str:
     return f"{'+' if change > 0 else '−' if change < 0 else '±'}{points_text(abs(change))}"
 
 
@@ -105,6 +111,8 @@ def _asides(result: AttemptResult) -> list[str]:
     if result.decided or result.points != result.judged_points:
         other = "" if result.judged_verdict in (result.verdict, Verdict.HELD) else _words(result)
         asides.append(f"judged {other}{points_text(result.judged_points)}")
+    if result.comment_points and not result.decided:
+        asides.append(f"comments {_signed(result.comment_points)}")
     if result.late_days:
         asides.append(_late(result))
     if result.earlier_scale:

@@ -11,10 +11,12 @@ from sqlalchemy.orm import aliased
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import SCHEMA, Verdict
+from grader.store.credits import latest_due_at
 from grader.store.database import Store
 from grader.store.limits import days_late, free_days_wanted, late_factor
 from grader.store.tables import (
     AttemptRow,
+    CommentRow,
     CourseTaskRow,
     EnrolmentRow,
     ExtensionRow,
@@ -29,8 +31,23 @@ _SCHEMA_WITHIN = 24
 _SCHEMA = re.compile(r'"schema": ?(\d+)\b')
 
 
+# What comments change, by the attempt that was handed in: they outlive its regrades, as overrides do.
+_remarked = aliased(AttemptRow)
+_REMARKS = (
+    select(
+        func.coalesce(_remarked.regrade_of, _remarked.id).label("root"),
+        func.sum(CommentRow.points).label("points"),
+    )
+    .join(_remarked, _remarked.id == CommentRow.attempt_id)
+    .where(CommentRow.points.is_not(None), CommentRow.withdrawn_at.is_(None))
+    .group_by(func.coalesce(_remarked.regrade_of, _remarked.id))
+    .subquery("remarks")
+)
+
+
 def result_columns(decision: Any) -> list[ColumnElement[Any]]:
     """What `result_of` needs of an attempt; `decision`: the table of overrides as it is joined."""
+    own, shared = func.coalesce(ExtensionRow.due_at, CourseTaskRow.due_at), latest_due_at()
     return [
         GradeRow.verdict.label("verdict"),
         GradeRow.points.label("points"),
@@ -39,10 +56,11 @@ def result_columns(decision: Any) -> list[ColumnElement[Any]]:
         func.substr(GradeRow.document, 1, _SCHEMA_WITHIN).label("document_head"),
         GradeRow.created_at.label("judged_at"),
         SubmissionRow.submitted_at.label("submitted_at"),
+        # Of a group the latest date of its members: what counts for all of them is late for all of them, or for none.
         # An exam is over or not: what it took is not late.
-        case(
-            (CourseTaskRow.exam_minutes.is_(None), func.coalesce(ExtensionRow.due_at, CourseTaskRow.due_at))
-        ).label("due_at"),
+        case((CourseTaskRow.exam_minutes.is_not(None), None), (shared > own, shared), else_=own).label(
+            "due_at"
+        ),
         CourseTaskRow.grace_minutes.label("grace_minutes"),
         CourseTaskRow.late_policy.label("late_policy"),
         CourseTaskRow.late_loss.label("late_loss"),
@@ -50,6 +68,7 @@ def result_columns(decision: Any) -> list[ColumnElement[Any]]:
         func.coalesce(LateDayUseRow.days, 0).label("free_days"),
         decision.verdict.label("decided_verdict"),
         decision.points.label("decided_points"),
+        func.coalesce(_REMARKS.c.points, 0.0).label("comment_points"),
     ]
 
 
@@ -94,6 +113,7 @@ def judged_attempts(decision: Any) -> FromClause:
         )
         .outerjoin(latest, latest.c.root == func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
         .outerjoin(decision, decision.id == latest.c.id)
+        .outerjoin(_REMARKS, _REMARKS.c.root == func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
     )
     return joined
 
@@ -105,14 +125,16 @@ def result_of(row: Any, free_days: int | None = None) -> AttemptResult:
     """
     decided = row.decided_verdict is not None
     verdict = row.decided_verdict if decided else row.verdict
+    # Comments change what was judged, within what there is; lateness costs a share of the rest. What an instructor
+    # gives is given: comments and lateness were before their eyes.
     late = days_late(row.submitted_at, row.due_at, row.grace_minutes)
     free = 0
     if not decided and verdict is not Verdict.HELD:
         wanted = free_days_wanted(late, row.late_policy, row.most_late_days)
         free = min(wanted, row.free_days if free_days is None else free_days)
     kept = late_factor(row.late_policy, row.late_loss, late - free)
-    # What an instructor gives is given: lateness was before their eyes.
-    points = row.decided_points if decided else round(row.points * kept, 2)
+    remarked = min(max(row.points + row.comment_points, 0.0), row.max_points)
+    points = row.decided_points if decided else round(remarked * kept, 2)
     held = verdict is Verdict.HELD
     return AttemptResult(
         verdict=verdict,
@@ -126,6 +148,7 @@ def result_of(row: Any, free_days: int | None = None) -> AttemptResult:
         decided=decided,
         held_since=row.judged_at if held else None,
         earlier_scale=_earlier_scale(row.document_head),
+        comment_points=round(remarked - row.points, 2),
     )
 
 

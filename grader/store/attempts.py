@@ -6,17 +6,19 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, func, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.attempt_endings import StoredFile
+from grader.store.credits import counts_for
 from grader.store.database import Store
 from grader.store.learners import Learners
 from grader.store.tables import (
     ArtifactRow,
     AttemptRow,
     CourseTaskRow,
+    CreditRow,
     EnrolmentRow,
     GradeCodeRow,
     GradeRow,
@@ -73,7 +75,10 @@ class StoredAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFilter:
-    """Which attempts; None: any. `learners`: those of theirs alone."""
+    """Which attempts; None: any. `learners`: those of theirs alone.
+
+    `person_id`: those that count for them, whoever of their group handed them in.
+    """
 
     course_id: int | None = None
     course_task_id: int | None = None
@@ -99,7 +104,6 @@ def attempts(
     statement = _facts()
     columns: dict[str, Any] = {
         "course_task_id": AttemptRow.course_task_id,
-        "person_id": AttemptRow.person_id,
         "state": AttemptRow.state,
         "lane": AttemptRow.lane,
         "verdict": GradeRow.verdict,
@@ -108,6 +112,8 @@ def attempts(
         value = getattr(wanted, name)
         if value is not None:
             statement = statement.where(column == value)
+    if wanted.person_id is not None:
+        statement = statement.where(counts_for([wanted.person_id]))
     if wanted.course_id is not None and wanted.course_task_id is None and wanted.person_id is None:
         # Along the ids, newest first, up to the page's end. By the index of tasks, which `+ 0` hides, a whole course
         # would be read and sorted for every page.
@@ -138,7 +144,7 @@ def attempt_before(store: Store, facts: StoredAttempt) -> StoredAttempt | None:
         _facts()
         .where(
             AttemptRow.course_task_id == facts.course_task_id,
-            AttemptRow.person_id == facts.person_id,
+            counts_for([facts.person_id]),
             AttemptRow.lane == Lane.INTERACTIVE,
             AttemptRow.state == AttemptState.JUDGED,
             AttemptRow.id < (facts.regrade_of or facts.id),
@@ -164,10 +170,11 @@ def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
 
 def _facts() -> Select[Any]:
     own = aliased(AttemptRow)
+    shared = select(CreditRow.submission_id).where(CreditRow.person_id == AttemptRow.person_id)
     elsewhere: dict[str, Any] = {
         "number": select(func.count())
         .where(
-            own.person_id == AttemptRow.person_id,
+            or_(own.person_id == AttemptRow.person_id, own.submission_id.in_(shared)),
             own.course_task_id == AttemptRow.course_task_id,
             own.lane == Lane.INTERACTIVE,
             own.id <= func.coalesce(AttemptRow.regrade_of, AttemptRow.id),

@@ -57,7 +57,8 @@ class LastSubmission:
 
 def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAttempt]:
     """What counts in a task, learner by learner, by name."""
-    decision = aliased(OverrideRow)
+    # Of the learner, who of their group handed it in may have left.
+    decision, learning = aliased(OverrideRow), aliased(EnrolmentRow)
     statement = (
         select(
             PersonRow.id.label("person_id"),
@@ -70,7 +71,10 @@ def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAtte
         .select_from(judged_attempts(decision))
         .join(StandingRow, StandingRow.attempt_id == AttemptRow.id)
         .join(PersonRow, PersonRow.id == StandingRow.person_id)
-        .where(StandingRow.course_task_id == course_task_id, EnrolmentRow.role == Role.LEARNER)
+        .join(
+            learning, and_(learning.person_id == PersonRow.id, learning.course_id == CourseTaskRow.course_id)
+        )
+        .where(StandingRow.course_task_id == course_task_id, learning.role == Role.LEARNER)
         .order_by(PersonRow.name, PersonRow.id)
     )
     with store.read() as connection:

@@ -7,11 +7,13 @@ everybody. Writes nothing, decides what the limits say and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, and_, bindparam, or_, select, tuple_
+from sqlalchemy import Connection, Row, and_, bindparam, or_, select, text, tuple_, union_all
 
 from grader.store.clock import database_now
+from grader.store.credits import companions
 from grader.store.late_days import days_in_use
 from grader.store.limits import (
     Caps,
@@ -22,6 +24,7 @@ from grader.store.limits import (
     Refusal,
     counts_against_limits,
     days_late,
+    group_due_date,
     refused_by_caps,
     refused_by_dates,
 )
@@ -29,6 +32,7 @@ from grader.store.tables import (
     AttemptRow,
     CourseRow,
     CourseTaskRow,
+    CreditRow,
     EnrolmentRow,
     ExamSittingRow,
     ExtensionRow,
@@ -42,14 +46,23 @@ LearnerTask: TypeAlias = tuple[int, int]
 """A person and the task of a course that they hand in for."""
 
 
-def terms_of(connection: Connection, pairs: Iterable[LearnerTask]) -> dict[LearnerTask, AnyRow]:
-    """On what terms each hands in; who takes no part in the course has none. Locks the enrolments.
+def terms_of(
+    connection: Connection, pairs: Iterable[LearnerTask]
+) -> tuple[dict[LearnerTask, AnyRow], dict[LearnerTask, tuple[LearnerTask, ...]]]:
+    """On what terms each hands in, and each with whom: themselves first, then the others of their group.
 
-    Of two uploads by one learner the second therefore counts the first.
+    Who takes no part in the course has no terms. Terms are also of the others; all enrolments are locked, so that of
+    two uploads by one learner, or by one group, the second counts the first.
     """
     wanted = set(pairs)
-    rows = connection.execute(_TERMS, _apart(wanted))
-    return {pair: row for row in rows if (pair := (row.person_id, row.id)) in wanted}
+    together = companions(connection, wanted)
+    groups = {pair: (pair, *((one, pair[1]) for one in together.get(pair, ()))) for pair in wanted}
+    everybody = wanted.union(*groups.values())
+    rows = connection.execute(_TERMS, _apart(everybody))
+    terms = {pair: row for row in rows if (pair := (row.person_id, row.id)) in everybody}
+    return terms, {
+        pair: (pair, *(one for one in group[1:] if one in terms)) for pair, group in groups.items()
+    }
 
 
 def earlier_requests(connection: Connection, keys: Iterable[tuple[int, str]]) -> dict[int, AnyRow]:
@@ -64,41 +77,63 @@ def earlier_requests(connection: Connection, keys: Iterable[tuple[int, str]]) ->
     return found
 
 
-def refusals_of(connection: Connection, terms: dict[LearnerTask, AnyRow]) -> dict[LearnerTask, Refusal]:
-    """What stands in whose way.
+def refusals_of(
+    connection: Connection,
+    terms: dict[LearnerTask, AnyRow],
+    groups: dict[LearnerTask, tuple[LearnerTask, ...]],
+) -> dict[LearnerTask, Refusal]:
+    """What stands in the way of those who hand in, each with their group (see `terms_of`).
 
-    Those who try tasks out hand in at any time, as often as they like, unless the course is archived.
+    Dates do by the latest due date of the group and the sender's late days, a count does where it does for one of the
+    group: it is an attempt of each. Those who try tasks out hand in at any time, as often as they like, unless the
+    course is archived.
     """
     archived = {
-        pair: Refusal(Limit.COURSE_ARCHIVED) for pair, one in terms.items() if one.archived_at is not None
+        pair: Refusal(Limit.COURSE_ARCHIVED) for pair in groups if terms[pair].archived_at is not None
     }
     learning = {
-        pair: one for pair, one in terms.items() if pair not in archived and one.role not in TRIES_OUT
+        pair: group
+        for pair, group in groups.items()
+        if pair not in archived and terms[pair].role not in TRIES_OUT
     }
-    had: dict[LearnerTask, list[AnyRow]] = {pair: [] for pair, one in learning.items() if _counts(one)}
+    everybody = set[LearnerTask]().union(*learning.values())
+    had: dict[LearnerTask, list[AnyRow]] = {pair: [] for pair in everybody if _counts(terms[pair])}
     if had:
-        for row in connection.execute(_OWN, _apart(had)):
+        for row in connection.execute(_HAD, _apart(had)):
             if (pair := (row.person_id, row.course_task_id)) in had:
                 had[pair].append(row)
-    free = _free_days(connection, learning)
-    judged = {pair: _refusal(one, had.get(pair, []), free.get(pair, 0)) for pair, one in learning.items()}
-    return archived | {pair: refusal for pair, refusal in judged.items() if refusal is not None}
+    free = _free_days(connection, terms, learning)
+    found = {
+        pair: _refused_by_dates(terms[pair], due_date(terms, group), free.get(pair, 0))
+        or next(filter(None, (_refused_by_caps(terms[one], had.get(one, [])) for one in group)), None)
+        for pair, group in learning.items()
+    }
+    return archived | {pair: refusal for pair, refusal in found.items() if refusal is not None}
 
 
-def due_date(terms: AnyRow) -> Any:
-    """When the task is due for this learner: their own date where there is one, even an earlier one."""
-    return terms.extended or terms.due_at
+def due_date(terms: dict[LearnerTask, AnyRow], group: Iterable[LearnerTask]) -> datetime | None:
+    """When the task is due for those who hand in together; see `group_due_date`.
+
+    Each has their own date where there is one, even an earlier one.
+    """
+    return group_due_date([terms[one].extended or terms[one].due_at for one in group])
 
 
-def late_on(terms: AnyRow, at: Any) -> int:
-    """Days begun after the due date of this learner at that moment; an exam takes nothing late."""
-    return 0 if terms.exam_minutes is not None else days_late(at, due_date(terms), terms.grace_minutes)
+def late_on(terms: AnyRow, due_at: datetime | None, at: datetime) -> int:
+    """Days begun after that due date at that moment; an exam takes nothing late."""
+    return 0 if terms.exam_minutes is not None else days_late(at, due_at, terms.grace_minutes)
 
 
-def _free_days(connection: Connection, terms: dict[LearnerTask, AnyRow]) -> dict[LearnerTask, int]:
-    """Late days that are there for who is late just now, where their course gives any."""
+def _free_days(
+    connection: Connection,
+    terms: dict[LearnerTask, AnyRow],
+    groups: dict[LearnerTask, tuple[LearnerTask, ...]],
+) -> dict[LearnerTask, int]:
+    """Late days that are there for whoever hands in late just now, where their course gives any."""
     late = {
-        pair: one for pair, one in terms.items() if one.late_days_total is not None and late_on(one, one.now)
+        pair: one
+        for pair, group in groups.items()
+        if (one := terms[pair]).late_days_total is not None and late_on(one, due_date(terms, group), one.now)
     }
     if not late:
         return {}
@@ -115,19 +150,19 @@ def _counts(terms: AnyRow) -> bool:
     return any(cap is not None for cap in (terms.max_per_day, terms.max_total, terms.max_concurrent))
 
 
-def _refusal(terms: AnyRow, attempts: list[AnyRow], free_days: int) -> Refusal | None:
+def _refused_by_dates(terms: AnyRow, due_at: datetime | None, free_days: int) -> Refusal | None:
     if terms.closed_at is not None:
         return Refusal(Limit.COURSE_CLOSED)
-    due_at = due_date(terms)
     exam = None
     if terms.exam_minutes is not None and due_at is not None:
         exam = ExamTime(terms.exam_minutes, terms.extra_minutes or 0, terms.begun_at, due_at)
     dates = Dates(
         *(terms.opens_at, due_at, terms.late_policy, terms.late_days, terms.grace_minutes, free_days, exam)
     )
-    refusal = refused_by_dates(terms.now, dates)
-    if refusal is not None:
-        return refusal
+    return refused_by_dates(terms.now, dates)
+
+
+def _refused_by_caps(terms: AnyRow, attempts: list[AnyRow]) -> Refusal | None:
     caps = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent).and_extra(
         terms.extra_per_day, terms.extra_total
     )
@@ -218,19 +253,23 @@ _EARLIER = (
     )
     .order_by(AttemptRow.id)
 )
-_OWN = (
-    select(
-        AttemptRow.person_id,
-        AttemptRow.course_task_id,
-        AttemptRow.queued_at,
-        AttemptRow.state,
-        AttemptRow.claimed_at,
-        AttemptRow.cached_from,
-    )
-    .where(
-        AttemptRow.person_id.in_(bindparam("people", expanding=True)),
-        AttemptRow.course_task_id.in_(bindparam("course_tasks", expanding=True)),
-        AttemptRow.lane == Lane.INTERACTIVE,
-    )
-    .order_by(AttemptRow.id.desc())
+_COUNTED = (
+    AttemptRow.queued_at,
+    AttemptRow.state,
+    AttemptRow.claimed_at,
+    AttemptRow.cached_from,
+    AttemptRow.id,
 )
+_AT_THESE = (
+    AttemptRow.course_task_id.in_(bindparam("course_tasks", expanding=True)),
+    AttemptRow.lane == Lane.INTERACTIVE,
+)
+# Their own attempts, and those of others that count for them.
+_HAD = union_all(
+    select(AttemptRow.person_id.label("person_id"), AttemptRow.course_task_id, *_COUNTED).where(
+        AttemptRow.person_id.in_(bindparam("people", expanding=True)), *_AT_THESE
+    ),
+    select(CreditRow.person_id, AttemptRow.course_task_id, *_COUNTED)
+    .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
+    .where(CreditRow.person_id.in_(bindparam("people", expanding=True)), *_AT_THESE),
+).order_by(text("id DESC"))

@@ -68,12 +68,12 @@ def begin(store: Store, course_task_id: int, person_id: int) -> ExamTime | Refus
     pair = person_id, course_task_id
     with store.write() as connection:
         # Locks the enrolment: of two clicks the second finds that it has begun.
-        terms = terms_of(connection, [pair])
+        terms, groups = terms_of(connection, [pair])
         if pair not in terms:
             return Refusal(Limit.NOT_ENROLLED)
         if terms[pair].exam_minutes is None:
             raise UsageError("this task is no exam: there is nothing to begin")
-        refusal = refusals_of(connection, terms).get(pair)
+        refusal = refusals_of(connection, terms, groups).get(pair)
         if terms[pair].begun_at is None:
             if refusal is not None and refusal.limit is not Limit.EXAM_NOT_BEGUN:
                 return refusal

@@ -19,6 +19,7 @@ from grader.store.limits import UNRELEASED
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
+    CreditRow,
     EnrolmentRow,
     ExtensionRow,
     OverrideRow,
@@ -66,7 +67,7 @@ class Gradebook:
 
 
 def gradebook(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> Gradebook:
-    """The gradebook of a course, in four statements however many people and attempts there are."""
+    """The gradebook of a course, in five statements however many people and attempts there are."""
     with store.read() as connection:
         tasks = read_tasks(connection, course_id)
         ids = [task.id for task in tasks]
@@ -85,6 +86,13 @@ def gradebook(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -
                 .group_by(AttemptRow.course_task_id, AttemptRow.person_id)
             ).all()
         }
+        for person_id, task_id, number in connection.execute(
+            select(CreditRow.person_id, AttemptRow.course_task_id, func.count())
+            .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
+            .where(AttemptRow.course_task_id.in_(ids), AttemptRow.lane == Lane.INTERACTIVE)
+            .group_by(AttemptRow.course_task_id, CreditRow.person_id)
+        ).all():
+            counts[person_id, task_id] = counts.get((person_id, task_id), 0) + number
         decision = aliased(OverrideRow)
         standings = connection.execute(
             select(

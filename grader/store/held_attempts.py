@@ -14,6 +14,7 @@ from sqlalchemy import Connection, and_, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
+from grader.store.credits import counts_for
 from grader.store.database import Store
 from grader.store.learners import ALL_LEARNERS, Learners
 from grader.store.questions import LastWord, last_words, unanswered
@@ -137,7 +138,7 @@ def held_tasks(
     statement = (
         select(AttemptRow.course_task_id, AttemptRow.id, GradeRow.created_at)
         .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
-        .where(AttemptRow.person_id == person_id, AttemptRow.course_task_id.in_(course_task_ids), *_UNDECIDED)
+        .where(counts_for([person_id]), AttemptRow.course_task_id.in_(course_task_ids), *_UNDECIDED)
         .order_by(GradeRow.created_at, AttemptRow.id)
     )
     since, asked = dict[int, datetime](), dict[int, int]()

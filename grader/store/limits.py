@@ -174,6 +174,12 @@ def refused_by_dates(now: datetime, dates: Dates) -> Refusal | None:
     return None if dates.exam is None else Refusal(Limit.EXAM_NOT_BEGUN)
 
 
+def group_due_date(dates: Sequence[datetime | None]) -> datetime | None:
+    """When those who hand in together do so in time, the sender's own date first: the latest of theirs."""
+    own, *others = dates
+    return None if own is None else max((own, *(at for at in others if at is not None)))
+
+
 def refused_by_caps(
     now: datetime, caps: Caps, counted: Sequence[datetime], num_unfinished: int
 ) -> Refusal | None:

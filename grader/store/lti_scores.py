@@ -7,7 +7,7 @@ that a platform takes is the right one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -70,7 +70,7 @@ class ScoreMessage:
 def note_scores(
     connection: Connection,
     course_task_id: int,
-    person_ids: Sequence[int] | None = None,
+    person_ids: Collection[int] | None = None,
     *,
     again: bool = False,
 ) -> int:
@@ -197,7 +197,7 @@ def _says(row: Row[*tuple[Any, ...]]) -> str:
     return f"{row.points:.2f} of {row.max_points:.2f}, {row.verdict}"
 
 
-def _standings(course_task_id: int, person_ids: Sequence[int] | None) -> Select[*tuple[Any, ...]]:
+def _standings(course_task_id: int, person_ids: Collection[int] | None) -> Select[*tuple[Any, ...]]:
     """Where the learners of connected courses stand in a task, beside what the platforms were told."""
     told = (
         LtiScoreRow.context_id == LtiMemberRow.context_id,

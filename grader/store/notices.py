@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from grader.model.grade import Verdict
+from grader.store.credits import people_of_each
 from grader.store.deliveries import enqueue
 from grader.store.delivery_channels import is_set_up
 from grader.store.mailboxes import who_wants
@@ -27,34 +28,35 @@ COLLECTED_S = 120.0
 
 
 def notify_judged(connection: Connection, attempt_ids: Collection[int]) -> None:
-    """Tell the learners of these attempts how they were judged, or that they wait for an instructor; and webhooks.
+    """Tell the learners for whom these attempts count how they were judged, or that they wait for an instructor; and webhooks.
 
     Those whose judgement does not count, such as a regrade that was not applied, are told nothing.
     """
     tell_judged(connection, attempt_ids)
     if not is_set_up(connection, CHANNEL):
         return
+    people = people_of_each(connection, attempt_ids)
     rows = connection.execute(
-        select(AttemptRow.id, AttemptRow.person_id, GradeRow.verdict, CourseTaskRow.course_id)
+        select(AttemptRow.id, GradeRow.verdict, CourseTaskRow.course_id)
         .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
-        .where(AttemptRow.id.in_(attempt_ids), AttemptRow.counts)
+        .where(AttemptRow.id.in_(people))
         .order_by(AttemptRow.id)
     )
     for row in rows:
         kind = MailKind.HELD if row.verdict is Verdict.HELD else MailKind.VERDICT
-        _tell(connection, kind, [row.person_id], row.course_id, {"attempt": row.id}, key=str(row.id))
+        _tell(connection, kind, people[row.id], row.course_id, {"attempt": row.id}, key=str(row.id))
 
 
 def notify_decided(connection: Connection, attempt_id: int, seq: int) -> None:
     """Tell an attempt's learner that an instructor has decided it, or taken that back; `seq`: of the event."""
-    _tell_owner(connection, MailKind.DECIDED, attempt_id, {}, key=f"{attempt_id}.{seq}")
+    _tell_owners(connection, MailKind.DECIDED, attempt_id, {}, key=f"{attempt_id}.{seq}")
 
 
 def notify_comment(connection: Connection, attempt_id: int, comment_id: int, author_id: int) -> None:
     """Tell an attempt's learner that somebody else has remarked something on it."""
     told = {"comment": comment_id}
-    _tell_owner(connection, MailKind.COMMENT, attempt_id, told, key=str(comment_id), but=author_id)
+    _tell_owners(connection, MailKind.COMMENT, attempt_id, told, key=str(comment_id), but=author_id)
 
 
 def notify_dates(
@@ -92,7 +94,7 @@ def notify_summary(connection: Connection, course_id: int, day: str) -> int:
     return _tell(connection, MailKind.SUMMARY, people, course_id, {}, key=f"{course_id}:{day}")
 
 
-def _tell_owner(
+def _tell_owners(
     connection: Connection,
     kind: MailKind,
     attempt_id: int,
@@ -101,13 +103,13 @@ def _tell_owner(
     key: str,
     but: int | None = None,
 ) -> None:
-    row = connection.execute(
-        select(AttemptRow.person_id, CourseTaskRow.course_id)
-        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
-        .where(AttemptRow.id == attempt_id, AttemptRow.counts)
-    ).one_or_none()
-    if row is not None and row.person_id != but:
-        _tell(connection, kind, [row.person_id], row.course_id, {"attempt": attempt_id, **told}, key=key)
+    people = [one for one in people_of_each(connection, [attempt_id]).get(attempt_id, ()) if one != but]
+    course_id = connection.execute(
+        select(CourseTaskRow.course_id)
+        .join(AttemptRow, AttemptRow.course_task_id == CourseTaskRow.id)
+        .where(AttemptRow.id == attempt_id)
+    ).scalar_one()
+    _tell(connection, kind, people, course_id, {"attempt": attempt_id, **told}, key=key)
 
 
 def _tell(

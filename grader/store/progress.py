@@ -16,6 +16,7 @@ from grader.model.grade import Verdict
 from grader.store.attempt_results import read_results
 from grader.store.clock import now as database_time
 from grader.store.courses import AssignedTask, read_tasks
+from grader.store.credits import companions, counts_for
 from grader.store.database import Store
 from grader.store.extensions import Extension
 from grader.store.held_attempts import HeldTask, held_tasks
@@ -32,6 +33,7 @@ from grader.store.limits import (
     counts_against_limits,
     days_late,
     free_days_wanted,
+    group_due_date,
     refused_by_caps,
     refused_by_dates,
 )
@@ -117,18 +119,22 @@ def progress(
                 EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
             )
         ).scalar_one_or_none()
-        extended = _extended(connection, course_id, person_id)
-        begun = _begun(connection, ids, person_id)
         bank = None if course is None or course[2] is None else LateBank(*course[2:])
         in_use = days_in_use(connection, [course_id], [person_id]) if bank is not None else {}
-        attempts = _attempts(connection, ids, person_id)
+        begun = _begun(connection, ids, person_id)
+        together = companions(connection, [(person_id, one) for one in ids])
+        members = {
+            one: _Member(_extended(connection, course_id, one), _attempts(connection, ids, one))
+            for one in {person_id}.union(*together.values())
+        }
+        me = members[person_id]
         standings = _standings(connection, ids, person_id)
         held = held_tasks(connection, ids, person_id)
     found = []
     for task in tasks:
-        terms, own = task.terms, attempts.get(task.id, [])
-        given = extended.get(task.id, Extension())
-        due = given.due_at or terms.due_at
+        terms, own = task.terms, me.attempts.get(task.id, [])
+        group = [members[one] for one in (person_id, *together.get((person_id, task.id), ()))]
+        given, due = me.given(task), group_due_date([one.due_at(task) for one in group])
         teaches = role not in (Role.LEARNER, None)
         exam = None
         if terms.exam_minutes is not None and due is not None:
@@ -138,9 +144,6 @@ def progress(
         free, used = 0, in_use.get((course_id, person_id), {})
         if bank is not None:
             free = bank.available(sum(days for task_id, days in used.items() if task_id != task.id))
-        caps = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent).and_extra(
-            given.extra_per_day, given.extra_total
-        )
         counted = [one.queued_at for one in own if one.counts]
         unfinished = tuple(one.id for one in reversed(own) if one.unfinished)
         refusal = None
@@ -154,13 +157,15 @@ def progress(
             dates = Dates(
                 *(terms.opens_at, due, terms.late_policy, terms.late_days, terms.grace_minutes, free, exam)
             )
-            refusal = refused_by_dates(now, dates) or refused_by_caps(now, caps, counted, len(unfinished))
+            refusal = refused_by_dates(now, dates) or next(
+                filter(None, (one.refused_by_caps(now, task) for one in group)), None
+            )
         found.append(
             OwnTask(
                 task=task,
                 due_at=due,
                 extended=due != terms.due_at,
-                caps=caps,
+                caps=me.caps(task),
                 exam=exam,
                 standing=standings.get(task.id) if hidden is None else None,
                 hidden_until=hidden,
@@ -186,6 +191,30 @@ class _Attempt:
     queued_at: datetime
     unfinished: bool
     counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """One of those who hand in together: what they were given, and their attempts, by task of the course."""
+
+    extensions: dict[int, Extension]
+    attempts: dict[int, list[_Attempt]]
+
+    def given(self, task: AssignedTask) -> Extension:
+        return self.extensions.get(task.id, Extension())
+
+    def due_at(self, task: AssignedTask) -> datetime | None:
+        return self.given(task).due_at or task.terms.due_at
+
+    def caps(self, task: AssignedTask) -> Caps:
+        terms, given = task.terms, self.given(task)
+        everybodys = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent)
+        return everybodys.and_extra(given.extra_per_day, given.extra_total)
+
+    def refused_by_caps(self, now: datetime, task: AssignedTask) -> Refusal | None:
+        own = self.attempts.get(task.id, [])
+        counted = [one.queued_at for one in own if one.counts]
+        return refused_by_caps(now, self.caps(task), counted, sum(one.unfinished for one in own))
 
 
 def _extended(connection: Connection, course_id: int, person_id: int) -> dict[int, Extension]:
@@ -222,7 +251,7 @@ def _hidden_until(task: AssignedTask, due: datetime | None, now: datetime) -> da
 
 
 def _attempts(connection: Connection, ids: Sequence[int], person_id: int) -> dict[int, list[_Attempt]]:
-    """A person's attempts at each of these tasks of the course, the latest first; regrades aside."""
+    """The attempts that count for a person at each of these tasks of the course, the latest first; regrades aside."""
     rows = connection.execute(
         select(
             AttemptRow.course_task_id,
@@ -233,7 +262,7 @@ def _attempts(connection: Connection, ids: Sequence[int], person_id: int) -> dic
             AttemptRow.cached_from,
         )
         .where(
-            AttemptRow.person_id == person_id,
+            counts_for([person_id]),
             AttemptRow.course_task_id.in_(ids),
             AttemptRow.lane == Lane.INTERACTIVE,
         )

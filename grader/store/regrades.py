@@ -21,9 +21,9 @@ from grader.store.attempt_endings import cancel
 from grader.store.database import Store
 from grader.store.events import audit
 from grader.store.learners import Learners
+from grader.store.new_attempts import enqueue
 from grader.store.notices import notify_judged
 from grader.store.standings import recompute_standings
-from grader.store.submissions import enqueue
 from grader.store.tables import AttemptRow, CourseTaskRow, EventRow, GradeRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.task_updates import TaskUpdate, set_version

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, select
@@ -14,17 +15,27 @@ from sqlalchemy.exc import IntegrityError
 
 from grader.model.submission import SourceFile, Submission
 from grader.store.clock import database_now
+from grader.store.credits import share
 from grader.store.database import Store
-from grader.store.eligibility import AnyRow, LearnerTask, earlier_requests, late_on, refusals_of, terms_of
-from grader.store.events import ADD_EVENT, add_event
+from grader.store.eligibility import (
+    AnyRow,
+    LearnerTask,
+    due_date,
+    earlier_requests,
+    late_on,
+    refusals_of,
+    terms_of,
+)
+from grader.store.events import add_event
 from grader.store.grades import copy_grade, judged_before
 from grader.store.limits import Limit, Refusal
+from grader.store.new_attempts import enqueue
 from grader.store.notices import notify_judged
+from grader.store.sources import keep_sources
 from grader.store.standings import recompute_standings
-from grader.store.tables import AttemptRow, OutboxRow, SourceRow, SubmissionRow
+from grader.store.tables import AttemptRow, SourceRow, SubmissionRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.base import storable
-from grader.store.upsert import upsert_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +112,51 @@ def submit_all(store: Store, handed: Sequence[NewSubmission]) -> list[Receipt | 
 
 def _submit_all(store: Store, ready: Sequence[_Ready]) -> list[Receipt | Refusal]:
     with store.write() as connection:
-        terms = terms_of(connection, (one.pair for one in ready))
-        earlier = earlier_requests(
-            connection, ((one.pair[0], one.key) for one in ready if one.key is not None and one.pair in terms)
-        )
-        new = {one.pair: terms[one.pair] for one in ready if one.pair in terms and one.pair[0] not in earlier}
-        refusals = refusals_of(connection, new)
-        taken = _take(
-            connection,
-            [(one, new[one.pair]) for one in ready if one.pair in new and one.pair not in refusals],
-        )
-        answers: list[Receipt | Refusal] = []
-        for one in ready:
-            if one.pair not in terms:
-                answers.append(Refusal(Limit.NOT_ENROLLED))
-            elif one.pair not in new:
-                answers.append(_again(one, earlier[one.pair[0]], terms[one.pair]))
-            else:
-                answers.append(refusals.get(one.pair) or taken[one.pair])
-        return answers
+        terms, groups = terms_of(connection, (one.pair for one in ready))
+        answers: dict[LearnerTask, Receipt | Refusal] = {}
+        waiting = list(ready)
+        while waiting:
+            # Of a group one after the other: the second counts what the first brought.
+            seen: set[LearnerTask] = set()
+            now, later = list[_Ready](), list[_Ready]()
+            for one in waiting:
+                (now if seen.isdisjoint(group := groups[one.pair]) else later).append(one)
+                seen.update(group)
+            answers |= _submit_apart(connection, now, terms, groups)
+            waiting = later
+        return [answers[one.pair] for one in ready]
+
+
+def _submit_apart(
+    connection: Connection,
+    ready: Sequence[_Ready],
+    terms: dict[LearnerTask, AnyRow],
+    groups: dict[LearnerTask, tuple[LearnerTask, ...]],
+) -> dict[LearnerTask, Receipt | Refusal]:
+    """The same, of whom no two hand in together; `terms`: of them and of all in their groups."""
+    earlier = earlier_requests(
+        connection, ((one.pair[0], one.key) for one in ready if one.key is not None and one.pair in terms)
+    )
+    new = {one.pair: groups[one.pair] for one in ready if one.pair in terms and one.pair[0] not in earlier}
+    refusals = refusals_of(connection, terms, new)
+    taken = _take(
+        connection,
+        [
+            _Taken(one, terms[one.pair], due_date(terms, group), [person for person, _ in group[1:]])
+            for one in ready
+            if (group := new.get(one.pair)) is not None and one.pair not in refusals
+        ],
+    )
+    answers: dict[LearnerTask, Receipt | Refusal] = {}
+    for one in ready:
+        if one.pair not in terms:
+            answers[one.pair] = Refusal(Limit.NOT_ENROLLED)
+        elif one.pair not in new:
+            due_at = due_date(terms, groups[one.pair])
+            answers[one.pair] = _again(one, earlier[one.pair[0]], terms[one.pair], due_at)
+        else:
+            answers[one.pair] = refusals.get(one.pair) or taken[one.pair]
+    return answers
 
 
 def source_of(store: Store, attempt_id: int) -> Submission | None:
@@ -134,28 +171,6 @@ def source_of(store: Store, attempt_id: int) -> Submission | None:
     if row is None:
         return None
     return Submission(row.name, tuple(SourceFile(path, text) for path, text in row.files))
-
-
-def enqueue(
-    connection: Connection, attempts: Sequence[dict[str, Any]], actors: Sequence[int | None]
-) -> list[int]:
-    """Queue attempts, each with its first event, whose actor is given, and its message, in the caller's transaction."""
-    made = list(connection.execute(_QUEUE, attempts).scalars())
-    connection.execute(
-        ADD_EVENT,
-        [
-            {
-                "attempt_id": attempt_id,
-                "seq": 1,
-                "kind": "queued",
-                "actor_id": actor_id,
-                "data": {"lane": values["lane"]},
-            }
-            for attempt_id, values, actor_id in zip(made, attempts, actors, strict=True)
-        ],
-    )
-    connection.execute(_SEND, [{"attempt_id": attempt_id} for attempt_id in made])
-    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,95 +188,90 @@ def _key(one: NewSubmission) -> str | None:
     return None if one.idempotency_key is None else storable(one.idempotency_key)[:80]
 
 
-def _again(one: _Ready, earlier: AnyRow, terms: AnyRow) -> Receipt | Refusal:
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What nothing stands in the way of; `others`: for whom it counts beside its sender."""
+
+    ready: _Ready
+    terms: AnyRow
+    due_at: datetime | None
+    others: list[int]
+
+    def receipt(self, submission_id: int, attempt_id: int, state: AttemptState) -> Receipt:
+        return Receipt(submission_id, attempt_id, state, late_on(self.terms, self.due_at, self.terms.now))
+
+
+def _again(one: _Ready, earlier: AnyRow, terms: AnyRow, due_at: datetime | None) -> Receipt | Refusal:
     if (earlier.digest, earlier.course_task_id) != (one.digest, one.handed.course_task_id):
         return Refusal(Limit.KEY_REUSED)
-    late = late_on(terms, earlier.submitted_at)
+    late = late_on(terms, due_at, earlier.submitted_at)
     return Receipt(earlier.submission_id, earlier.id, earlier.state, late, repeated=True)
 
 
-def _take(connection: Connection, taken: Sequence[tuple[_Ready, AnyRow]]) -> dict[LearnerTask, Receipt]:
-    """Take what nothing stands in the way of, from one person one submission."""
+def _take(connection: Connection, taken: Sequence[_Taken]) -> dict[LearnerTask, Receipt]:
+    """Take it, from one person one submission."""
     if not taken:
         return {}
-    _keep(connection, [one for one, _ in taken])
+    keep_sources(connection, {one.ready.digest: one.ready.handed.submission.files for one in taken})
     made = connection.execute(
         _SUBMIT,
         [
             {
-                "person_id": one.handed.person_id,
-                "course_task_id": terms.id,
-                "digest": one.digest,
-                "name": one.handed.submission.name,
-                "submitted_at": terms.now,
-                "idempotency_key": one.key,
+                "person_id": one.ready.handed.person_id,
+                "course_task_id": one.terms.id,
+                "digest": one.ready.digest,
+                "name": one.ready.handed.submission.name,
+                "submitted_at": one.terms.now,
+                "idempotency_key": one.ready.key,
             }
-            for one, terms in taken
+            for one in taken
         ],
     ).scalars()
-    values = {
-        one.pair: _attempt(one, terms, made_id) for (one, terms), made_id in zip(taken, made, strict=True)
-    }
-    known = judged_before(
-        connection,
-        {(one.digest, terms.version, terms.profile) for one, terms in taken if not one.handed.forced},
-    )
+    submissions = {one.ready.pair: made_id for one, made_id in zip(taken, made, strict=True)}
+    share(connection, ((submissions[one.ready.pair], one.others) for one in taken))
+    known = judged_before(connection, {key for one in taken if (key := _same(one)) is not None})
     answers: dict[LearnerTask, Receipt] = {}
     queued, judged = [], []
-    for one, terms in taken:
-        origin = None if one.handed.forced else known.get((one.digest, terms.version, terms.profile))
+    for one in taken:
+        key = _same(one)
+        origin = None if key is None else known.get(key)
         if origin is None:
-            queued.append((one, terms))
+            queued.append(one)
         else:
-            judged.append((one, terms, origin))
+            judged.append((one, origin))
     if queued:
-        pairs = [one.pair for one, _ in queued]
-        ids = enqueue(connection, [values[pair] for pair in pairs], [person for person, _ in pairs])
-        for (one, terms), attempt_id in zip(queued, ids, strict=True):
-            submission_id = values[one.pair]["submission_id"]
-            late = late_on(terms, terms.now)
-            answers[one.pair] = Receipt(submission_id, attempt_id, AttemptState.QUEUED, late)
+        values = [_attempt(one, submissions[one.ready.pair]) for one in queued]
+        ids = enqueue(connection, values, [one.ready.handed.person_id for one in queued])
+        for one, attempt_id in zip(queued, ids, strict=True):
+            pair = one.ready.pair
+            answers[pair] = one.receipt(submissions[pair], attempt_id, AttemptState.QUEUED)
     # Each locks its course's row: by number, so that two processes never wait for each other in a ring.
-    for one, terms, origin in sorted(judged, key=lambda item: (item[1].course_id, item[1].id)):
-        answers[one.pair] = _answer(connection, one, terms, values[one.pair], origin)
+    for one, origin in sorted(judged, key=lambda item: (item[0].terms.course_id, item[0].terms.id)):
+        answers[one.ready.pair] = _answer(connection, one, submissions[one.ready.pair], origin)
     return answers
 
 
-def _keep(connection: Connection, taken: Sequence[_Ready]) -> None:
-    """Keep the files, those of several people that are the same once."""
-    sources = {one.digest: one.handed.submission.files for one in taken}
-    # An update rather than nothing: it locks the row, so that no erasure takes these files from under us.
-    connection.execute(
-        upsert_statement(connection.dialect.name, SourceRow, ("digest",), ("size",)),
-        [
-            {
-                "digest": digest,
-                "files": [[file.path, file.text] for file in files],
-                "size": sum(len(file.text) for file in files),
-            }
-            for digest, files in sorted(sources.items())
-        ],
-    )
+def _same(one: _Taken) -> tuple[str, str, str] | None:
+    """By what an earlier attempt at the same files is found; None: it is judged anew whatever there is."""
+    return None if one.ready.handed.forced else (one.ready.digest, one.terms.version, one.terms.profile)
 
 
-def _attempt(one: _Ready, terms: AnyRow, submission_id: int) -> dict[str, Any]:
+def _attempt(one: _Taken, submission_id: int) -> dict[str, Any]:
     return {
         "submission_id": submission_id,
-        "person_id": one.handed.person_id,
-        "course_task_id": terms.id,
-        "digest": one.digest,
-        "task": terms.task,
-        "task_version": terms.version,
-        "profile": terms.profile,
-        "need": terms.need,
+        "person_id": one.ready.handed.person_id,
+        "course_task_id": one.terms.id,
+        "digest": one.ready.digest,
+        "task": one.terms.task,
+        "task_version": one.terms.version,
+        "profile": one.terms.profile,
+        "need": one.terms.need,
         "lane": Lane.INTERACTIVE,
-        "forced": one.handed.forced,
+        "forced": one.ready.handed.forced,
     }
 
 
-def _answer(
-    connection: Connection, one: _Ready, terms: AnyRow, values: dict[str, Any], origin: int
-) -> Receipt:
+def _answer(connection: Connection, one: _Taken, submission_id: int, origin: int) -> Receipt:
     """Answer at once, from the attempt that judged the same files."""
     attempt_id = connection.execute(
         insert(AttemptRow)
@@ -272,26 +282,19 @@ def _answer(
             finished_at=database_now(),
             cached_from=origin,
             event_seq=1,
-            **values,
+            **_attempt(one, submission_id),
         )
         .returning(AttemptRow.id)
     ).scalar_one()
-    person_id, name = one.handed.person_id, one.handed.submission.name
-    grade = copy_grade(connection, origin, attempt_id, person_id, terms.id, name)
+    person_id, name = one.ready.handed.person_id, one.ready.handed.submission.name
+    grade = copy_grade(connection, origin, attempt_id, person_id, one.terms.id, name)
     add_event(
         connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin
     )
-    recompute_standings(connection, terms.id, [person_id])
+    recompute_standings(connection, one.terms.id, [person_id])
     notify_judged(connection, [attempt_id])
-    late = late_on(terms, terms.now)
-    return Receipt(values["submission_id"], attempt_id, AttemptState.JUDGED, late)
+    return one.receipt(submission_id, attempt_id, AttemptState.JUDGED)
 
 
 # Statements of the busiest operation are made once: making them takes longer than running them.
 _SUBMIT = insert(SubmissionRow).returning(SubmissionRow.id, sort_by_parameter_order=True)
-_QUEUE = (
-    insert(AttemptRow)
-    .values(state=AttemptState.QUEUED, queued_at=database_now(), available_at=database_now(), event_seq=1)
-    .returning(AttemptRow.id, sort_by_parameter_order=True)
-)
-_SEND = insert(OutboxRow).values(topic="attempt", created_at=database_now())

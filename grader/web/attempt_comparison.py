@@ -11,6 +11,7 @@ from grader.report.json_report import from_json
 from grader.report.pages import rule_titles
 from grader.store.attempt_results import results_of
 from grader.store.attempts import StoredAttempt, attempt, attempt_before
+from grader.store.credits import people_of
 from grader.store.grades import grade_of
 from grader.store.submissions import source_of
 from grader.web.security.access import Visitor, hidden_until
@@ -38,7 +39,9 @@ def since(
     before = attempt(service.store, before_id)
     if before is None or before.id == facts.id:
         return None
-    if (before.person_id, before.course_task_id) != (facts.person_id, facts.course_task_id):
+    if before.course_task_id != facts.course_task_id or facts.person_id not in people_of(
+        service.store, before.id
+    ):
         return None
     # A regrade that is not applied is nobody's but the staff's.
     if not before.counts and not visitor.reads(before.course_id):

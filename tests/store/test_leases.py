@@ -59,7 +59,7 @@ def test_who_was_served_longest_ago_comes_first(campus: Campus) -> None:
 
 
 def test_a_thousand_of_one_learner_hold_up_nobody(campus: Campus) -> None:
-    from grader.store.submissions import enqueue
+    from grader.store.new_attempts import enqueue
 
     first = campus.queue(campus.anna)
     with campus.store.write() as connection:

@@ -16,10 +16,13 @@ from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
 from grader.store.tables.exam_sitting import ExamSittingRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
+from grader.store.tables.grading_rules import GradingRulesRow, TaskGradingRow
 from grader.store.tables.group_role import GroupRoleRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
 from grader.store.tables.late_day_use import LateDayUseRow
+from grader.store.tables.leaderboard_name import LeaderboardNameRow
+from grader.store.tables.learner_group import CreditRow, GroupMemberRow, LearnerGroupRow
 from grader.store.tables.lti_context import (
     LtiContextRow,
     LtiLineItemRow,
@@ -34,7 +37,8 @@ from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
 from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
-from grader.store.tables.review import CommentRow, OverrideRow
+from grader.store.tables.regrade_request import RegradeRequestRow
+from grader.store.tables.review import CommentEntryRow, CommentRow, OverrideRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
 from grader.store.tables.task_version import TaskVersionRow
@@ -49,9 +53,11 @@ __all__ = [
     "BlobRow",
     "BouncedAddressRow",
     "CertificateRow",
+    "CommentEntryRow",
     "CommentRow",
     "CourseRow",
     "CourseTaskRow",
+    "CreditRow",
     "DeliveryChannelRow",
     "DeliveryRow",
     "EndedSessionRow",
@@ -62,10 +68,14 @@ __all__ = [
     "GateRow",
     "GradeCodeRow",
     "GradeRow",
+    "GradingRulesRow",
+    "GroupMemberRow",
     "GroupRoleRow",
     "IdentityRow",
     "InvitationRow",
     "LateDayUseRow",
+    "LeaderboardNameRow",
+    "LearnerGroupRow",
     "LtiContextRow",
     "LtiLaunchRow",
     "LtiLineItemRow",
@@ -79,9 +89,11 @@ __all__ = [
     "OutboxRow",
     "OverrideRow",
     "PersonRow",
+    "RegradeRequestRow",
     "SourceRow",
     "StandingRow",
     "SubmissionRow",
+    "TaskGradingRow",
     "TaskVersionRow",
     "TurnRow",
     "WebhookRow",

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 from grader.store.attempts import StoredAttempt, attempt
 from grader.store.courses import AssignedTask, CourseFacts, course, course_task
+from grader.store.credits import people_of
 from grader.store.gradebook import feedback_opens_at
 from grader.store.regrades import RegradeBatch, batch_facts, is_of
 from grader.store.tables.api_token import Scope
@@ -179,14 +180,18 @@ async def course_reader(request: Request, service: ServiceDep, visitor: SignedIn
 async def visible_attempt(
     request: Request, service: ServiceDep, visitor: SignedIn, attempt_id: Id
 ) -> StoredAttempt:
-    """The attempt in the path, for its owner and for those staff of its course who are shown it.
+    """The attempt in the path, for those for whom it counts and for those staff of its course who are shown it.
 
     A regrade that is not applied is nobody's but the staff's.
     """
     found = await run_in_threadpool(attempt, service.store, attempt_id)
     if found is not None and _shown_to_staff(request, visitor, found):
         return found
-    if found is None or found.person_id != visitor.account.id or not found.counts:
+    if found is None or not found.counts:
+        raise not_found()
+    # Of a group's attempts each of those for whom it counts sees all.
+    own = found.person_id == visitor.account.id
+    if not own and visitor.account.id not in await run_in_threadpool(people_of, service.store, attempt_id):
         raise not_found()
     return found
 
@@ -266,7 +271,12 @@ def hidden_until(service: WebService, visitor: Visitor, facts: StoredAttempt) ->
     """Until when this visitor may not see how the attempt went, or None: they may."""
     if visitor.reads(facts.course_id):
         return None
-    return feedback_opens_at(service.store, facts.course_task_id, facts.person_id)
+    # What is told to one of a group is told to all of it: by the last of their dates.
+    opens = (
+        feedback_opens_at(service.store, facts.course_task_id, one)
+        for one in people_of(service.store, facts.id)
+    )
+    return max((at for at in opens if at is not None), default=None)
 
 
 def _only_reads(request: Request) -> bool:
