@@ -28,7 +28,7 @@ COLLECTED_S = 120.0
 
 
 def notify_judged(connection: Connection, attempt_ids: Collection[int]) -> None:
-    """Tell the learners for whom these attempts count how they were judged, or that they wait for an instructor; and webhooks.
+    """Tell those for whom these attempts count how they were judged, or that they wait for an instructor; and webhooks.
 
     Those whose judgement does not count, such as a regrade that was not applied, are told nothing.
     """
