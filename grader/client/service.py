@@ -99,6 +99,15 @@ class Service:
             ]
         return tuple(found)
 
+    def exam(self, course_task_id: int) -> Mapping[str, Any]:
+        """One's own time in an exam: `minutes`, `begun_at`, `ends_at`, `closes_at`."""
+        return self._mapping(f"/course-tasks/{course_task_id}/exam")
+
+    def begin_exam(self, course_task_id: int) -> Mapping[str, Any]:
+        """Let one's own time begin; once more changes nothing."""
+        answer: Mapping[str, Any] = self._ask("POST", f"/course-tasks/{course_task_id}/exam").json()
+        return answer
+
     def hand_in(self, course_task_id: int, submission: Submission, *, key: str) -> SubmissionAnswer:
         """Hand in; the same `key` again never makes a second submission."""
         path = f"/course-tasks/{course_task_id}/submissions"

@@ -146,6 +146,17 @@ def participants(store: Store, course_id: int) -> tuple[Participant, ...]:
         return tuple(Participant(*row) for row in rows)
 
 
+def external_ids(store: Store, course_id: int) -> dict[str, int]:
+    """What another system calls the people of a course → person; those that it calls nothing are not in it."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(EnrolmentRow.external_id, EnrolmentRow.person_id).where(
+                EnrolmentRow.course_id == course_id, EnrolmentRow.external_id.is_not(None)
+            )
+        )
+        return {str(row.external_id): row.person_id for row in rows}
+
+
 def courses_of(store: Store, person_id: int) -> tuple[OwnCourse, ...]:
     """The courses that somebody takes part in, by name."""
     with store.read() as connection:

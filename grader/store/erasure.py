@@ -5,6 +5,7 @@ Grades, submissions and events of others stay; what the person did to others' wo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select
@@ -24,6 +25,8 @@ from grader.store.tables import (
     SourceRow,
     SubmissionRow,
 )
+
+_MOST_AT_ONCE = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +79,26 @@ def erase(store: Store, files: FileStore, person_id: int, *, actor_id: int | Non
         audit(
             connection, f"person:{person_id}", "erased", actor_id=actor_id if actor_id != person_id else None
         )
-    for digest in sorted(digests):
-        _drop_source(store, digest)
+    drop_sources(store, sorted(digests))
     return Erased(submissions, len(attempts), drop_files(store, files, sorted(blobs)))
 
 
 def drop_files(store: Store, files: FileStore, digests: list[str]) -> int:
     """Remove those of these files that no attempt refers to any more; returns how many went."""
+    used: set[str] = set()
     with store.read() as connection:
-        used = set(
-            connection.execute(
-                select(ArtifactRow.digest).where(ArtifactRow.digest.in_(digests)).distinct()
-            ).scalars()
-        )
+        for start in range(0, len(digests), _MOST_AT_ONCE):
+            asked = digests[start : start + _MOST_AT_ONCE]
+            there = select(ArtifactRow.digest).where(ArtifactRow.digest.in_(asked)).distinct()
+            used.update(connection.execute(there).scalars())
     gone = [digest for digest in digests if digest not in used]
     return sum(files.remove(digest) for digest in gone)
+
+
+def drop_sources(store: Store, digests: Sequence[str]) -> None:
+    """Remove those of these submissions' files that nobody has handed in any more."""
+    for digest in digests:
+        _drop_source(store, digest)
 
 
 def _forget_revocations(connection: Connection, person_id: int) -> None:

@@ -118,11 +118,10 @@ def extend_within(
             insert(ExtensionRow),
             [{"enrolment_id": one, "course_task_id": course_task_id, **new} for one, new in changed.items()],
         )
-        recompute_standings(connection, course_task_id)
+        theirs = [person_id for person_id, one in enrolments.items() if one in changed]
+        recompute_standings(connection, course_task_id, None if person_ids is None else theirs)
         if given.due_at is not None:
-            notify_dates(
-                connection, course_task_id, [one for one in enrolments if enrolments[one] in changed]
-            )
+            notify_dates(connection, course_task_id, theirs)
     told = {name: value for name, value in asdict(given).items() if value is not None and name != "due_at"}
     if given.due_at is not None:
         told["due_at"] = given.due_at.isoformat()

@@ -31,7 +31,15 @@ def own_courses(service: ServiceDep, visitor: SignedIn) -> list[CourseOut]:
     """The caller's courses; all of them for administrators."""
     roles = {one.course_id: one.role for one in visitor.courses}
     return [
-        CourseOut(id=one.id, name=one.name, title=one.title, role=roles.get(one.id), closed=one.closed)
+        CourseOut(
+            id=one.id,
+            name=one.name,
+            title=one.title,
+            role=roles.get(one.id),
+            closed=one.closed,
+            draft=one.draft,
+            archived=one.archived,
+        )
         for one in courses(service.store)
         if visitor.sees(one.id)
     ]

@@ -62,12 +62,27 @@ class CourseOut(Document):
     title: str
     role: Role | None
     closed: bool
+    draft: bool
+    archived: bool
+
+
+class ExamOut(Document):
+    """An exam as its caller has it: `minutes` of their own from `begun_at` on, and `closes_at` at the latest.
+
+    `begun_at`, `ends_at` null: not begun.
+    """
+
+    minutes: int
+    begun_at: datetime | None
+    ends_at: datetime | None
+    closes_at: datetime
 
 
 class TaskOut(Document):
     """A task of a course, on what terms it is set; `opens_at`, `due_at`: for everybody, extensions are not in it.
 
-    `draft`: only the course's instructors see it.
+    `draft`: only the course's instructors see it. `exam_minutes`: it is an exam, with so long of one's own from the
+    moment when one begins it. `grace_minutes`: for so long after `due_at` it is not late yet.
     """
 
     id: int
@@ -85,6 +100,8 @@ class TaskOut(Document):
     max_per_day: int | None
     max_total: int | None
     max_concurrent: int | None
+    grace_minutes: int | None
+    exam_minutes: int | None
 
 
 class FindingOut(Document):

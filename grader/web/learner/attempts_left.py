@@ -14,12 +14,11 @@ def attempts_left_at(store: Store, course_id: int, person_id: int, course_task_i
 
 def attempts_left(own: OwnTask) -> str:
     """Such as `2 of 3 left today`; "" where nothing is counted. A day is 24 hours, and the narrower limit is told."""
-    terms = own.task.terms
     told = []
-    if terms.max_per_day is not None:
-        told.append((max(0, terms.max_per_day - own.used_today), terms.max_per_day, "left today"))
-    if terms.max_total is not None:
-        told.append((max(0, terms.max_total - own.used), terms.max_total, "left in all"))
+    if own.caps.per_day is not None:
+        told.append((max(0, own.caps.per_day - own.used_today), own.caps.per_day, "left today"))
+    if own.caps.total is not None:
+        told.append((max(0, own.caps.total - own.used), own.caps.total, "left in all"))
     if not told:
         return ""
     left, of, what = min(told, key=lambda one: one[0])

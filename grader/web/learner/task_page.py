@@ -14,13 +14,14 @@ from grader.model.submission import Submission
 from grader.report.wording import plural
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
-from grader.store.limits import Limit, Refusal, late_factor
+from grader.store.limits import UNRELEASED, LateBank, Limit, Refusal, late_factor
 from grader.store.progress import OwnTask, progress
 from grader.web.languages import LANGUAGES, read_languages
 from grader.web.learner.attempts_left import attempts_left
+from grader.web.learner.late_days_left import late_days_left
+from grader.web.learner.open_task import open_task
 from grader.web.learner.points_chart import points_chart
 from grader.web.learner.source_findings import source_findings
-from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import TaskInCourse, Visitor, not_found
 from grader.web.service import WebService
 from grader.web.templating import when
@@ -56,21 +57,15 @@ def task_page(
 ) -> Response:
     """The page, with the form empty or as it was; `request` to `found` are those of the route."""
     person_id, course_id = visitor.account.id, found.course.id
-    own = next(
-        (
-            one
-            for one in progress(service.store, course_id, person_id, with_drafts=visitor.reads(course_id))
-            if one.task.id == found.task.id
-        ),
-        None,
-    )
+    owned = progress(service.store, course_id, person_id, with_drafts=visitor.reads(course_id))
+    own = next((one for one in owned if one.task.id == found.task.id), None)
     if own is None:
         raise not_found()
     wanted = AttemptFilter(course_task_id=found.task.id, person_id=person_id)
     history = [one for one in attempts(service.store, wanted, limit=_HISTORY) if one.counts]
-    # What a task asks is shown when it opens; staff see it before.
+    # What a task asks is shown when it opens, or when one begins an exam; staff see it before.
     not_open = own.refusal is not None and own.refusal.limit is Limit.NOT_OPEN
-    task = None if not_open else cached_task(service, found.task.task, found.task.terms.version)
+    task = open_task(service, visitor, found)
     profile = None if task is None else task.profile(found.task.profile)
     hidden = own.hidden_until is not None
     shown = [] if hidden else [one.id for one in history]
@@ -86,12 +81,15 @@ def task_page(
         task=task,
         statement=None if task is None else task.told_in(read_languages(request)),
         not_open=not_open,
+        to_begin=own.refusal is not None and own.refusal.limit is Limit.EXAM_NOT_BEGUN,
+        unreleased=UNRELEASED,
         profile=profile,
         items=() if task is None or profile is None else scale(task, ScaleConditions.planned(task, profile)),
         here=f"/courses/{course_id}/tasks/{found.task.id}",
         refused="" if own.refusal is None else _refusal_text(own.refusal),
         left=attempts_left(own),
-        late=_late(own),
+        late=_late(own, found.course.late_bank),
+        late_days_left=late_days_left(found.course, owned),
         history=history,
         results=results,
         chart=None
@@ -107,13 +105,16 @@ def task_page(
     )
 
 
-def _late(own: OwnTask) -> str:
+def _late(own: OwnTask, bank: LateBank | None) -> str:
     """What handing in now costs after the due date; "" before it, and where nothing is taken any more."""
     terms = own.task.terms
     if not own.late_days or (own.refusal is not None and own.refusal.limit is Limit.PAST_DUE):
         return ""
-    lost = 1 - late_factor(terms.late_policy, terms.late_loss, own.late_days)
+    lost = 1 - late_factor(terms.late_policy, terms.late_loss, own.late_days - own.free_days)
     cost = f"−{round(lost * 100)} %" if lost else "it costs no points"
+    if bank is not None and own.free_days:
+        verb = "is" if own.free_days == 1 else "are"
+        cost = f"{plural(own.free_days, 'late day')} of your {bank.total} {verb} used, {cost}"
     return f"Handing in now counts as {plural(own.late_days, 'day')} late: {cost}."
 
 

@@ -47,7 +47,11 @@ def _present_task(name: str) -> Task | None:
 
 def cached_course(course: CourseFacts) -> Course | None:
     """The file that a course was made of, or None: there may be none, or it came from elsewhere."""
-    return None if course.source is not None else _load_course(course.name, _changed(tasks_dir()))
+    return (
+        None
+        if course.source is not None
+        else _load_course(course.file_name or course.name, _changed(tasks_dir()))
+    )
 
 
 def about_course(course: CourseFacts) -> str:

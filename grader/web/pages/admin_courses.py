@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request
@@ -14,6 +13,7 @@ from grader.errors import GraderError, TaskError, UsageError
 from grader.report.safe_text import one_line
 from grader.store import courses, enrolments, people
 from grader.store.course_import import TakenCourse, import_course, take_course
+from grader.store.course_life import NAME_HINT, is_course_name
 from grader.store.tables.person import Role
 from grader.web import flash
 from grader.web.security.access import Admin, Visitor
@@ -21,7 +21,6 @@ from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter()
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
 
 
 @router.get("/admin/courses")
@@ -34,12 +33,14 @@ def show(request: Request, service: ServiceDep, visitor: Admin) -> HTMLResponse:
 def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
     """An empty course."""
     name, title = form.needed("name", "A short name"), form.needed("title", "A title")
-    if name and not _NAME.fullmatch(name):
-        form.errors["name"] = "Small letters, digits, dots and hyphens, such as ddp-autumn."
+    if name and not is_course_name(name):
+        form.errors["name"] = NAME_HINT
     teacher = _teacher(service, form)
     if form.good:
         try:
-            made = courses.add_course(service.store, name, title[:200], actor_id=visitor.account.id)
+            made = courses.add_course(
+                service.store, name, title[:200], draft=form.ticked("draft"), actor_id=visitor.account.id
+            )
         except UsageError as error:
             form.errors["name"] = f"{error}."
         else:
@@ -77,8 +78,8 @@ def bring(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) 
     """A course from an archive or from a Git address, new or a newer state of one that came before."""
     archive, address = form.files.get("archive"), form.text("address", most=500)
     begins, name = form.time("import_begins_at"), form.text("import_name", most=60)
-    if name and not _NAME.fullmatch(name):
-        form.errors["import_name"] = "Small letters, digits, dots and hyphens, such as ddp-autumn."
+    if name and not is_course_name(name):
+        form.errors["import_name"] = NAME_HINT
     teacher = _teacher(service, form, "import_teacher")
     given = archive is not None and bool(archive.filename)
     if given == bool(address):

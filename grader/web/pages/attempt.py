@@ -15,7 +15,7 @@ from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
 from grader.store.courses import course, tasks_of
 from grader.store.events import events_of
 from grader.store.held_attempts import held_since, open_questions
-from grader.store.limits import counts_against_limits
+from grader.store.limits import UNRELEASED, counts_against_limits
 from grader.store.questions import LastWord
 from grader.store.queue import places, queue_state
 from grader.store.submissions import source_of
@@ -83,6 +83,7 @@ def _page(
         "grades": shown_as_staff and visitor.grades(facts.course_id),
         "own": facts.person_id == visitor.account.id,
         "hidden_until": until,
+        "unreleased": UNRELEASED,
         # Since when it waits for an instructor to decide; None: it does not, or how it went is not told yet.
         "held_since": None if until is not None else held_since(service.store, [facts.id]).get(facts.id),
         "result": None if until is not None else results_of(service.store, [facts.id]).get(facts.id),

@@ -12,8 +12,10 @@ from grader.store import certificates
 from grader.store.certificates import MissingTasks
 from grader.store.class_statistics import handed_in_counts
 from grader.store.learners import ALL_LEARNERS
+from grader.store.limits import UNRELEASED
 from grader.store.progress import OwnTask, progress
 from grader.web import flash
+from grader.web.learner.late_days_left import late_days_left
 from grader.web.lookups.catalog import about_course, cached_course, cached_task
 from grader.web.security.access import SignedIn, VisibleCourse
 from grader.web.service import ServiceDep
@@ -27,7 +29,8 @@ class TaskRow:
     """A task in the list.
 
     Attributes:
-        own: as this learner has it; known: its folder, None where that is not on this machine.
+        own: as this learner has it; known: its folder, None where that is not on this machine, or is an exam that they
+            have not begun.
         first: titles of tasks that the course advises to do before and that are not accepted yet.
     """
 
@@ -48,7 +51,9 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
     rows = [
         TaskRow(
             one,
-            cached_task(service, one.task.task, one.task.terms.version),
+            None
+            if one.exam is not None and one.exam.begun_at is None and not teaches
+            else cached_task(service, one.task.task, one.task.terms.version),
             tuple(titles[name] for name in order.get(one.task.task, ()) if name in titles),
         )
         for one in owned
@@ -66,6 +71,8 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         num_done=sum(row.own.accepted for row in required),
         hidden=any(row.own.hidden_until is not None for row in required),
         certificate=certificate,
+        late_days_left=late_days_left(course, owned),
+        unreleased=UNRELEASED,
         revocation_reason=""
         if certificate is None or certificate.revoked_at is None
         else certificates.revocation_reasons(service.store, course.id).get(visitor.account.id, ""),

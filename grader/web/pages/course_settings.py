@@ -12,6 +12,7 @@ from grader.errors import UsageError
 from grader.store import course_life, course_time_zone, courses, task_order, task_withdrawal
 from grader.store.class_submissions import judged_by_another_version
 from grader.store.courses import AssignedTask, TaskTerms
+from grader.store.exam_freeze import ExamRunsError
 from grader.store.task_drafts import publish_task
 from grader.store.task_updates import need_of
 from grader.store.task_versions import is_kept, keep_version
@@ -19,6 +20,7 @@ from grader.store.task_withdrawal import Withdrawal
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.exam_question import ask_during_exam
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.task_versions import available_version, unset_tasks
 from grader.web.staff.terms_form import LATE, as_sent, read_terms
@@ -143,9 +145,14 @@ def change(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Resp
     terms = read_terms(form, task.terms, request.course.zone)
     if not form.good:
         return _task_page(request, task, form, 422)
-    courses.set_task(
-        request.service.store, request.course.id, task.task, task.profile, terms, actor_id=request.actor
-    )
+    try:
+        courses.set_task(
+            *(request.service.store, request.course.id, task.task, task.profile, terms),
+            during_exam=is_confirmed(form),
+            actor_id=request.actor,
+        )
+    except ExamRunsError as error:
+        return ask_during_exam(request, task, error, form)
     return request.redirect(f"settings/{task.id}", "Saved. Lateness and standings follow the new terms.")
 
 
@@ -163,13 +170,18 @@ def publish(request: CourseRequestDep, course_task_id: Id) -> Response:
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/withdraw")
-def withdraw(request: CourseRequestDep, course_task_id: Id) -> Response:
+def withdraw(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Response:
     """Take a task out of the course; what was handed in for it stays."""
     task = request.task(course_task_id)
     title = task.terms.title
-    done = task_withdrawal.withdraw_task(
-        request.service.store, request.course.id, task.id, actor_id=request.actor
-    )
+    try:
+        done = task_withdrawal.withdraw_task(
+            *(request.service.store, request.course.id, task.id),
+            during_exam=is_confirmed(form),
+            actor_id=request.actor,
+        )
+    except ExamRunsError as error:
+        return ask_during_exam(request, task, error, form)
     messages = {
         Withdrawal.REMOVED: f"{title} is gone. Nobody had handed anything in for it.",
         Withdrawal.WITHDRAWN: f"{title} is withdrawn: learners see it no more, and its grades are kept.",

@@ -1,11 +1,13 @@
-"""What a course calls itself and says about itself; its short name, which stands in files and addresses, stays."""
+"""What a course calls itself and says about itself, and its short name, by which commands know it."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from grader.errors import UsageError
 from grader.store import course_life
+from grader.store.archived_courses import CourseArchivedError
 from grader.web.lookups.catalog import about_course
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
@@ -17,7 +19,8 @@ _MOST_TITLE, _MOST_ABOUT = 200, 1000
 @router.get("/courses/{course_id}/words")
 def show(request: CourseRequestDep) -> HTMLResponse:
     """The words as they are."""
-    words = {"title": [request.course.title], "about": [about_course(request.course)]}
+    course = request.course
+    words = {"title": [course.title], "about": [about_course(course)], "name": [course.name]}
     return _page(request, SubmittedForm(words, {}))
 
 
@@ -28,6 +31,14 @@ def change(request: CourseRequestDep, form: FormDep) -> Response:
     for name, text, most in (("title", title, _MOST_TITLE), ("about", about, _MOST_ABOUT)):
         if len(text) > most:
             form.errors[name] = f"At most {most} characters, please."
+    name = form.text("name", most=120) or request.course.name
+    if form.good and name != request.course.name:
+        try:
+            course_life.rename(request.service.store, request.course.id, name, actor_id=request.actor)
+        except CourseArchivedError:
+            raise
+        except UsageError as error:
+            form.errors["name"] = f"{error}"
     if not form.good:
         return _page(request, form, 422)
     course_life.set_words(request.service.store, request.course.id, title, about, actor_id=request.actor)

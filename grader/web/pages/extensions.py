@@ -1,4 +1,4 @@
-"""Moved due dates: for one learner, or for everybody who takes part now."""
+"""More time and attempts: for one learner, for those ticked, or for everybody who takes part now."""
 
 from __future__ import annotations
 
@@ -6,59 +6,84 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store.enrolments import Participant, extend, extensions_of, participants, retract_extension
+from grader.store.enrolments import Participant, participants
+from grader.store.extensions import Extension, extend, extensions_of, retract_extension
 from grader.store.tables.person import Role
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.extension_list import extensions_csv
 from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter()
+_MOST = 100_000
 
 
 @router.get("/courses/{course_id}/extensions")
 def show(request: CourseRequestDep, task: str = "", person: str = "") -> HTMLResponse:
-    """All moved dates, and the form for another one."""
+    """All extensions, and the form for another one."""
     return _page(request, SubmittedForm({"task": [task], "person": [person]}, {}))
+
+
+@router.get("/courses/{course_id}/extensions.csv")
+def export(request: CourseRequestDep) -> Response:
+    """All extensions, as they can be brought again."""
+    tasks = {one.id: one for one in request.tasks()}
+    found = extensions_of(request.service.store, request.course.id)
+    return Response(
+        extensions_csv(found, tasks, request.course.zone),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="extensions-{request.course.id}.csv"'},
+    )
 
 
 @router.post("/courses/{course_id}/extensions")
 def add(request: CourseRequestDep, form: FormDep) -> Response:
-    """Move a task's due date."""
+    """Give a task's extension to those chosen."""
     tasks = {str(one.id): one for one in request.tasks()}
     people = {str(one.person_id): one for one in _learners(request)}
-    wanted, whom = form.text("task"), form.text("person")
-    due = form.time("due_at", request.course.zone)
-    if due is None and "due_at" not in form.errors:
-        form.errors["due_at"] = "Until when?"
+    wanted, whom = form.text("task"), [one for one in form.texts("person") if one]
+    given = Extension(
+        form.time("due_at", request.course.zone),
+        form.whole("extra_total", least=0, most=_MOST),
+        form.whole("extra_per_day", least=0, most=_MOST),
+        form.whole("extra_minutes", least=0, most=_MOST),
+        form.text("reason", most=500),
+    )
+    if form.good and not given.gives_anything:
+        form.errors["due_at"] = "Until when? Or write how many attempts more."
     if wanted not in tasks:
         form.errors["task"] = "Choose a task."
-    if whom and whom not in people:
-        form.errors["person"] = "Choose somebody, or everybody."
-    if not form.good or due is None:
+    if any(one not in people for one in whom):
+        form.errors["person"] = "Choose learners, or everybody."
+    if not form.good:
         return _page(request, form, 422)
+    chosen = [people[one] for one in dict.fromkeys(whom)]
     try:
         number = extend(
             request.service.store,
             tasks[wanted].id,
-            due,
-            person_id=people[whom].person_id if whom else None,
-            reason=form.text("reason", most=500),
+            given,
+            person_ids=[one.person_id for one in chosen] or None,
             actor_id=request.actor,
         )
     except UsageError as error:
         form.errors["task"] = str(error)
         return _page(request, form, 422)
-    who = people[whom].name if whom else f"{number} learners (nobody loses a later date)"
-    return request.redirect("extensions", f"Moved for {who}. What they handed in since is not late any more.")
+    who = f"{number} learners" + ("" if chosen else " (nobody loses a later date)")
+    if len(chosen) == 1:
+        who = chosen[0].name
+    return request.redirect(
+        "extensions", f"Extended for {who}. What they handed in since is not late any more."
+    )
 
 
 @router.post("/courses/{course_id}/extensions/retract")
 def retract(request: CourseRequestDep, form: FormDep) -> Response:
-    """Let the task's own date hold again for one learner."""
+    """Let what everybody has hold again for one learner."""
     task, person = form.ids("task"), form.ids("person")
     if len(task) == 1 and len(person) == 1:
         one = request.task(task[0])
         retract_extension(request.service.store, one.id, person[0], actor_id=request.actor)
-    return request.redirect("extensions", "The task’s own date holds for them again.")
+    return request.redirect("extensions", "What everybody has holds for them again.")
 
 
 def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:
@@ -68,10 +93,9 @@ def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -
         {
             "tasks": [(one.id, one.terms.title) for one in tasks],
             "titles": {one.id: one.terms.title for one in tasks},
-            "people": [
-                ("", "Everybody who takes part now"),
-                *((one.person_id, one.name) for one in _learners(request)),
-            ],
+            "exams": any(one.terms.exam_minutes for one in tasks),
+            "people": _learners(request),
+            "chosen": form.texts("person"),
             "found": extensions_of(request.service.store, request.course.id),
             "form": form,
         },

@@ -36,9 +36,14 @@ class CourseSummary:
 
 @router.get("/")
 def home(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
-    """One's courses."""
-    summaries = [_summary(service, visitor, course) for course in visitor.courses]
-    return service.render(request, "home.html.j2", visitor=visitor, summaries=summaries)
+    """One's courses; those that are archived by their titles alone."""
+    return service.render(
+        request,
+        "home.html.j2",
+        visitor=visitor,
+        summaries=[_summary(service, visitor, one) for one in visitor.courses if not one.archived],
+        archived=[one for one in visitor.courses if one.archived],
+    )
 
 
 def _due(task: OwnTask) -> datetime:

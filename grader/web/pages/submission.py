@@ -48,7 +48,8 @@ async def submit(
         return await run_in_threadpool(task_page, request, service, visitor, found, back, status_code=422)
     if isinstance(answer, Receipt):
         return RedirectResponse(f"/attempts/{answer.attempt_id}", 303)
-    status = 403 if answer.limit in (Limit.NOT_ENROLLED, Limit.COURSE_CLOSED) else 409
+    forbidden = (Limit.NOT_ENROLLED, Limit.COURSE_CLOSED, Limit.COURSE_ARCHIVED)
+    status = 403 if answer.limit in forbidden else 409
     back = HandInForm(checked=submission, refusal=answer, pasted=pasted)
     return await run_in_threadpool(task_page, request, service, visitor, found, back, status_code=status)
 

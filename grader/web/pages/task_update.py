@@ -9,12 +9,16 @@ from grader.errors import UsageError
 from grader.model.task import Task
 from grader.store import regrades
 from grader.store.class_submissions import judged_by_another_version
+from grader.store.courses import AssignedTask
+from grader.store.exam_freeze import ExamRunsError
 from grader.store.task_updates import apply_update, update_to
 from grader.store.task_versions import keep_version
 from grader.web import flash
+from grader.web.confirmation import is_confirmed
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
-from grader.web.staff.form import FormDep
+from grader.web.staff.exam_question import ask_during_exam
+from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.task_versions import available_version, version_changes
 
 router = APIRouter()
@@ -49,17 +53,17 @@ def update(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Resp
         return _back(request, task.id, f"It cannot be read: {available.problem}")
     if form.text("version") != available.task.version:
         return _back(request, task.id, "It has changed once more since you looked. Look again.", again=True)
-    return _take_over(request, task.id, available.task, how=form.text("how"))
+    return _take_over(request, task, available.task, form)
 
 
-def _take_over(request: CourseRequest, course_task_id: int, found: Task, *, how: str) -> Response:
-    task, store = request.task(course_task_id), request.service.store
+def _take_over(request: CourseRequest, task: AssignedTask, found: Task, form: SubmittedForm) -> Response:
+    store = request.service.store
     try:
         wanted = update_to(task, found)
     except UsageError as error:
         return _back(request, task.id, str(error))
     keep_version(store, request.service.files, found)
-    if how == "try":
+    if form.text("how") == "try":
         counting = judged_by_another_version(store, task.id, found.version)
         try:
             batch = regrades.queue_new_runs(
@@ -74,7 +78,11 @@ def _take_over(request: CourseRequest, course_task_id: int, found: Task, *, how:
             request.service.secret,
             "Queued. The task stays at its version, and nothing counts, before you have looked and applied it.",
         )
-    if not apply_update(store, wanted, actor_id=request.actor):
+    try:
+        done = apply_update(store, wanted, during_exam=is_confirmed(form), actor_id=request.actor)
+    except ExamRunsError as error:
+        return ask_during_exam(request, task, error, form)
+    if not done:
         return _back(request, task.id, "Somebody else has brought it to another version meanwhile.")
     return request.redirect(
         f"settings/{task.id}", "Updated: what is handed in from now on is judged by the new version."

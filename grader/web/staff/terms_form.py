@@ -16,6 +16,7 @@ LATE = (
 )
 _PERCENT = 100.0
 _MOST = 100_000
+_MOST_MINUTES = 10_080
 
 
 def read_terms(form: SubmittedForm, now: TaskTerms, zone: tzinfo) -> TaskTerms:
@@ -35,6 +36,11 @@ def read_terms(form: SubmittedForm, now: TaskTerms, zone: tzinfo) -> TaskTerms:
     hidden = form.ticked("hidden_until_due")
     if hidden and due_at is None and "due_at" not in form.errors:
         form.errors["due_at"] = "Hidden until when? Set a due date, or untick “hidden until due”."
+    exam = form.whole("exam_minutes", least=1, most=_MOST_MINUTES)
+    if exam is not None and due_at is None and "due_at" not in form.errors:
+        form.errors["due_at"] = "When does the exam close? Set a due date."
+    if exam is not None and late is not LatePolicy.CLOSED:
+        form.errors["late_policy"] = "An exam takes nothing late."
     return replace(
         now,
         title=title[:200] or now.title,
@@ -49,6 +55,8 @@ def read_terms(form: SubmittedForm, now: TaskTerms, zone: tzinfo) -> TaskTerms:
         max_per_day=form.whole("max_per_day", least=1, most=_MOST),
         max_total=form.whole("max_total", least=1, most=_MOST),
         max_concurrent=form.whole("max_concurrent", least=1, most=_MOST),
+        grace_minutes=form.whole("grace_minutes", least=0, most=_MOST_MINUTES) or None,
+        exam_minutes=exam if form.good else None,
     )
 
 
@@ -70,5 +78,7 @@ def as_sent(terms: TaskTerms, zone: tzinfo) -> dict[str, str]:
         "max_per_day": number(terms.max_per_day),
         "max_total": number(terms.max_total),
         "max_concurrent": number(terms.max_concurrent),
+        "grace_minutes": number(terms.grace_minutes),
+        "exam_minutes": number(terms.exam_minutes),
         "hidden_until_due": "on" if terms.hidden_until_due else "",
     }

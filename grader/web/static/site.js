@@ -10,3 +10,4 @@ function showLocalTimes(part) {
   }
 }
 showLocalTimes(document);
+for (const zone of document.querySelectorAll("[data-zone]")) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "of this browser";

@@ -54,8 +54,12 @@ def explain_refusal(refusal: Refusal, lifted: str = "") -> str:
     sentences = {
         Limit.NOT_ENROLLED: "You take no part in this course, or only look on.",
         Limit.COURSE_CLOSED: "The course is closed; nothing more is handed in.",
+        Limit.COURSE_ARCHIVED: "The course is archived: everything can be read, and nothing more is handed in.",
         Limit.NOT_OPEN: f"The task opens on {lifted}.",
         Limit.PAST_DUE: "The task was due and takes nothing more. Ask your instructor for an extension.",
+        Limit.EXAM_NOT_BEGUN: "This is an exam, and your own time begins when you say so: choose “Begin” on its page, "
+        "or say `grader begin`.",
+        Limit.EXAM_OVER: "Your time in this exam is over; nothing more is taken.",
         Limit.CONCURRENT: f"{waiting}, and {refusal.allowed} may be at once. "
         "Wait for one to end, or cancel it.",
         Limit.PER_DAY: f"You have had all {refusal.allowed} attempts of a day. The next one is free on {lifted}.",

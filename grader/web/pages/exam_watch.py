@@ -1,0 +1,57 @@
+"""An exam as its staff watches it: who has begun, who has how long left; and releasing how it went."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, Response
+
+from grader.store.courses import AssignedTask
+from grader.store.exams import exam_overview, release_feedback
+from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.security.access import Id, not_found
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.form import FormDep
+
+router = APIRouter()
+_RENEW_S = 15
+
+
+@router.get("/courses/{course_id}/exams/{course_task_id}")
+def show(request: CourseRequestDep, course_task_id: Id) -> HTMLResponse:
+    """Everybody's sitting; the list renews itself."""
+    task = _exam(request, course_task_id)
+    return request.page(
+        "exam_watch.html.j2",
+        {
+            "task": task,
+            "exam": exam_overview(request.service.store, task.id),
+            "renew_s": _RENEW_S,
+        },
+    )
+
+
+@router.post("/courses/{course_id}/exams/{course_task_id}/release")
+def release(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Response:
+    """Tell learners how their exam went, or hide it again (`released` empty)."""
+    task, released = _exam(request, course_task_id), form.text("released") == "yes"
+    at_work = exam_overview(request.service.store, task.id).num_at_work
+    if released and at_work and not is_confirmed(form):
+        question = Question(
+            "Release it while somebody is at it?",
+            f"{at_work} still {'has' if at_work == 1 else 'have'} time left. Those who are done could tell them what "
+            "was found.",
+            "Release it",
+            f"{request.at}/exams/{task.id}",
+            fields=form.values,
+        )
+        return ask_first(request.service, request.http, request.visitor, question)
+    release_feedback(request.service.store, request.course.id, task.id, released, actor_id=request.actor)
+    text = "Learners read how it went now." if released else "How it went is hidden again."
+    return request.redirect(f"exams/{task.id}", text)
+
+
+def _exam(request: CourseRequest, course_task_id: int) -> AssignedTask:
+    task = request.task(course_task_id)
+    if task.terms.exam_minutes is None:
+        raise not_found()
+    return task
