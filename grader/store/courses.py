@@ -192,7 +192,7 @@ def set_task(
             )
         ).one_or_none()
         if there is not None:
-            found = there.id
+            found = int(there.id)
             connection.execute(update(CourseTaskRow).where(CourseTaskRow.id == found).values(**values))
             recompute_standings(connection, found)
             if (there.opens_at, there.due_at) != (terms.opens_at, terms.due_at):
