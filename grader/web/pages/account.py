@@ -8,6 +8,8 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from grader.store import people, tokens
+from grader.store.delivery_channels import mail_problem
+from grader.store.mailboxes import mailbox
 from grader.store.tables.api_token import Scope
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, Visitor, not_found
@@ -121,4 +123,6 @@ def _page(
         token=token,
         token_name=token_name,
         site=service.site(request),
+        mail=mailbox(service.store, visitor.account.id),
+        mail_problem=mail_problem(service.store),
     )
