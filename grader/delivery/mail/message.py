@@ -20,7 +20,7 @@ from typing import Any
 from jinja2 import Environment
 
 from grader.delivery.mail.letters import moment
-from grader.report.markdown_html import statement_html
+from grader.report.markdown_html import page_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import cut, one_line, visible
 
@@ -88,8 +88,12 @@ def _subject(engine: Environment, template: str, words: Mapping[str, Any]) -> st
 def _engine(html: bool) -> Environment:
     made = page_engine(_TEMPLATES)
     made.autoescape = html
-    made.filters |= {"moment": moment, "markdown": statement_html, "visible": visible, "quoted": _quoted}
+    made.filters |= {"moment": moment, "markdown": _rich, "visible": visible, "quoted": _quoted}
     return made
+
+
+def _rich(text: str) -> str:
+    return page_html(text, top=3)
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from grader.model.task import Task
 from grader.store import certificates
+from grader.store.announcements import announcements_of
 from grader.store.certificates import MissingTasks
 from grader.store.class_statistics import handed_in_counts
 from grader.store.progress import OwnTask, progress
@@ -19,6 +20,7 @@ from grader.web.service import ServiceDep
 from grader.web.staff.course_overview import course_overview
 
 router = APIRouter()
+_MOST_ANNOUNCED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
     ]
     required = [row for row in rows if row.own.task.terms.required and row.own.task.offered]
     certificate = certificates.certificate_of(service.store, course.id, visitor.account.id)
+    told = announcements_of(service.store, course.id)
     return service.render(
         request,
         "course.html.j2",
@@ -68,6 +71,8 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         if certificate is None or certificate.revoked_at is None
         else certificates.revocation_reasons(service.store, course.id).get(visitor.account.id, ""),
         teaches=teaches,
+        announcements=told[:_MOST_ANNOUNCED],
+        num_announced=len(told),
         overview=course_overview(service.store, course.id) if teaches else None,
         handed_in=handed_in_counts(service.store, course.id) if teaches else {},
     )
