@@ -50,12 +50,14 @@ class Channel:
         deliver: brings one delivery out and returns what the other side said; raises what `failures` holds.
         missing: which settings this site lacks for it, as a sentence; "": none.
         threads: how many deliveries it has under way at a time.
+        regularly: what it does every minute besides, such as to queue what is told at a set hour; None: nothing.
     """
 
     name: str
     deliver: Callable[[DeliveryContext, Delivery], str]
     missing: Callable[[Settings], str]
     threads: int = 1
+    regularly: Callable[[DeliveryContext], None] | None = None
 
 
 @cache
@@ -66,7 +68,13 @@ def find_channels() -> tuple[Channel, ...]:
         InfraError: a module does not have their shape.
     """
     return tuple(
-        Channel(plugin.name, plugin.get("deliver"), plugin.get("missing"), plugin.get("THREADS", 1))
+        Channel(
+            plugin.name,
+            plugin.get("deliver"),
+            plugin.get("missing"),
+            plugin.get("THREADS", 1),
+            plugin.get("regularly"),
+        )
         for plugin in load(Sources("grader.delivery.channels"), SHAPE)
     )
 
@@ -83,6 +91,7 @@ SHAPE = Shape(
     functions=(
         Function("deliver", {"context": "DeliveryContext", "delivery": "Delivery"}, ("str",)),
         Function("missing", {"settings": "Settings"}, ("str",)),
+        Function("regularly", {"context": "DeliveryContext"}, ("None",), required=False),
     ),
     file_example="mail.py",
     closed=False,

@@ -28,6 +28,7 @@ GIVE_UP_S = 3 * 86400.0
 SOONEST_S, LATEST_S = 60.0, 4 * 3600.0
 _AWAY_S, _LONGEST_AWAY_S = 5.0, 300.0
 _TIDY_S = 3600.0
+_REGULARLY_S = 60.0
 _log = structlog.get_logger(__name__)
 
 
@@ -58,7 +59,7 @@ class DeliveryRunner:
             missing = channel.missing(context.settings)
             note_channel(context.store, channel.name, set_up=not missing, problem=missing or None)
             for number in range(0 if missing else channel.threads):
-                worker = _ChannelWorker(channel, self._context(), self._poll_s)
+                worker = _ChannelWorker(channel, self._context(), self._poll_s, first=number == 0)
                 name = f"{channel.name}-{number}"
                 self._threads.append(
                     threading.Thread(target=worker.run, args=(over,), name=name, daemon=True)
@@ -76,8 +77,10 @@ class DeliveryRunner:
 class _ChannelWorker:
     """One thread of one channel."""
 
-    def __init__(self, channel: Channel, context: DeliveryContext, poll_s: float) -> None:
+    def __init__(self, channel: Channel, context: DeliveryContext, poll_s: float, *, first: bool) -> None:
         self._channel = channel
+        self._regularly = channel.regularly if first else None
+        self._regular_s = 0.0
         self._context = context
         self._poll_s = poll_s
         self._away_s = 0.0
@@ -95,7 +98,7 @@ class _ChannelWorker:
     def _turn(self) -> float:
         """Deliver one; returns how long to wait until the next."""
         try:
-            self._tidy()
+            self._do_regularly()
             taken = take(self._context.store, self._channel.name)
             if not taken:
                 return self._poll_s
@@ -156,7 +159,11 @@ class _ChannelWorker:
         if by_store:
             note_channel(self._context.store, self._channel.name, set_up=True, problem=trouble or None)
 
-    def _tidy(self) -> None:
-        if time.monotonic() - self._tidied >= _TIDY_S:
-            self._tidied = time.monotonic()
+    def _do_regularly(self) -> None:
+        now = time.monotonic()
+        if now - self._tidied >= _TIDY_S:
+            self._tidied = now
             forget_ended(self._context.store)
+        if self._regularly is not None and now >= self._regular_s:
+            self._regular_s = now + _REGULARLY_S
+            self._regularly(self._context)

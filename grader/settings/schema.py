@@ -122,6 +122,20 @@ class Settings:
     metrics_token: str = ""
     """Opens `/metrics` to others than this machine."""
 
+    smtp_url: str = ""
+    """Mail server that the relay hands mail to: `smtp+starttls://user@host:587`, `smtps://user@host`, `smtp://host`;
+    default: none, and nobody is mailed."""
+    smtp_password: str = ""
+    """Password of the user that the mail server's address names."""
+    mail_from: str = ""
+    """Whom mails are from, such as `Grader <grader@example.edu>`."""
+    mail_reply_to: str = ""
+    """Where answers to mails go; default: to whom they are from."""
+    mail_summary_hour: int = 7
+    """Hour of the day, in each course's zone, at which its staff is mailed what waits for them."""
+    webhook_private: bool = False
+    """Let webhooks reach addresses of this machine and of private networks, too."""
+
     url: str = ""
     """Service that `grader submit` and its like talk to; default: the one that `grader login` signed in to."""
     token: str = ""

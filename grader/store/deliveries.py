@@ -7,6 +7,7 @@ Knows no channel.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -111,41 +112,8 @@ def take(store: Store, channel: str, *, limit: int = 1, lease_s: float = LEASE_S
             .values(taken_until=database_now(lease_s), tried_at=database_now(), tries=DeliveryRow.tries + 1)
         )
         now = connection.execute(select(database_now())).scalar_one()
-        rows = connection.execute(_TAKEN.where(DeliveryRow.id.in_(ids)).order_by(DeliveryRow.id))
-        return tuple(_taken(row, now) for row in rows)
-
-
-def join_waiting(store: Store, delivery: Delivery, *, limit: int = 500) -> tuple[Delivery, ...]:
-    """All that is to be told to this one's receiver on its topic and course, the oldest first: it, and what joins it.
-
-    Those end with it. What joined it at an earlier try is among them.
-    """
-    with store.write() as connection:
-        waiting = (
-            select(DeliveryRow.id)
-            .where(
-                DeliveryRow.channel == delivery.channel,
-                DeliveryRow.receiver == delivery.receiver,
-                DeliveryRow.topic == delivery.topic,
-                DeliveryRow.course_id.is_not_distinct_from(delivery.course_id),
-                DeliveryRow.id != delivery.id,
-                DeliveryRow.joined_id.is_(None),
-                DeliveryRow.state == DeliveryState.WAITING,
-                _free(DeliveryRow),
-            )
-            .order_by(DeliveryRow.id)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
-        )
-        ids = list(connection.execute(waiting).scalars())
-        if ids:
-            connection.execute(
-                update(DeliveryRow).where(DeliveryRow.id.in_(ids)).values(joined_id=delivery.id)
-            )
-        now = connection.execute(select(database_now())).scalar_one()
-        together = or_(DeliveryRow.id == delivery.id, DeliveryRow.joined_id == delivery.id)
-        rows = connection.execute(_TAKEN.where(together).order_by(DeliveryRow.id))
-        return tuple(_taken(row, now) for row in rows)
+        rows = connection.execute(TAKEN_COLUMNS.where(DeliveryRow.id.in_(ids)).order_by(DeliveryRow.id))
+        return tuple(taken_delivery(row, now) for row in rows)
 
 
 def delivered(store: Store, delivery: Delivery, answer: str = "") -> bool:
@@ -178,7 +146,7 @@ def retry(store: Store, delivery_id: int, *, course_id: int) -> bool:
                 DeliveryRow.course_id == course_id,
                 DeliveryRow.state != DeliveryState.DELIVERED,
                 DeliveryRow.joined_id.is_(None),
-                _free(DeliveryRow),
+                free(DeliveryRow),
             )
             .values(state=DeliveryState.WAITING, due_at=database_now(), started_at=database_now())
         ).rowcount
@@ -218,7 +186,9 @@ def deliveries_of(
     if state is not None:
         statement = statement.where(DeliveryRow.state == state)
     with store.read() as connection:
-        rows = connection.execute(statement.order_by(DeliveryRow.id.desc()).limit(limit))
+        rows: Iterable[Sequence[Any]] = connection.execute(
+            statement.order_by(DeliveryRow.id.desc()).limit(limit)
+        )
         return tuple(LoggedDelivery(*row) for row in rows)
 
 
@@ -247,12 +217,13 @@ def _due(channel: str) -> Any:
         DeliveryRow.state == DeliveryState.WAITING,
         DeliveryRow.joined_id.is_(None),
         DeliveryRow.due_at <= database_now(),
-        _free(DeliveryRow),
+        free(DeliveryRow),
         ~earlier,
     )
 
 
-def _free(row: Any) -> Any:
+def free(row: Any) -> Any:
+    """That nobody is delivering it; `row`: the table, as it is named in the statement."""
     return or_(row.taken_until.is_(None), row.taken_until <= database_now())
 
 
@@ -279,11 +250,13 @@ def _change(connection: Connection, delivery: Delivery, **values: Any) -> bool:
     )
 
 
-def _taken(row: Row[*tuple[Any, ...]], now: datetime) -> Delivery:
-    return Delivery(*row[:-1], (now - row.started_at).total_seconds())
+def taken_delivery(row: Row[*tuple[Any, ...]], now: datetime) -> Delivery:
+    """Of the columns below, at the database's time."""
+    fields: Sequence[Any] = row[:-1]
+    return Delivery(*fields, (now - row.started_at).total_seconds())
 
 
-_TAKEN = select(
+TAKEN_COLUMNS = select(
     DeliveryRow.id,
     DeliveryRow.channel,
     DeliveryRow.receiver,

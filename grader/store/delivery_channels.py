@@ -46,3 +46,13 @@ def is_set_up(connection: Connection, name: str) -> bool:
     """Whether anything is to be queued for a channel, within a transaction of the caller's."""
     row = select(DeliveryChannelRow.set_up).where(DeliveryChannelRow.name == name)
     return bool(connection.execute(row).scalar_one_or_none())
+
+
+def mail_problem(store: Store) -> str:
+    """Why nobody is mailed just now, as a sentence; "": it is well."""
+    facts = channel_facts(store, "mail")
+    if facts is None or not facts.set_up:
+        return "This site sends no mail: whoever runs it has not set it up."
+    if facts.problem is not None:
+        return "Mail waits just now: the mail server does not take it. It is sent once it does."
+    return ""

@@ -18,7 +18,7 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.notebook_lines import told_place
 from grader.model.start_command import start_command
 from grader.report import banner, wording
-from grader.report.markdown_html import statement_html
+from grader.report.markdown_html import page_html, statement_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import visible
 from grader.store.attempts import StoredAttempt
@@ -42,6 +42,7 @@ def environment() -> Environment:
     made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
     made.filters |= {
         "markdown": statement_html,
+        "announcement_text": _announcement,
         "visible": visible,
         "iso": _machine,
         "when": when,
@@ -64,6 +65,10 @@ def environment() -> Environment:
         "start_command": start_command,
     }
     return made
+
+
+def _announcement(text: str, top: int) -> Markup:
+    return page_html(text, top=top)
 
 
 def _headline(result: AttemptResult) -> Markup:

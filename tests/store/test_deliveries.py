@@ -12,6 +12,7 @@ from grader.store import deliveries
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.deliveries import Delivery, enqueue, take
+from grader.store.joined_deliveries import join_waiting, release
 from grader.store.tables import DeliveryRow
 from grader.store.tables.delivery import DeliveryState
 from tests.store.campus import Campus
@@ -108,15 +109,27 @@ def test_what_waits_on_one_topic_is_told_together_and_ends_together(store: Store
         say(store, key=key, topic="comment" if key != "3" else "held")
     say(store, "b", key="5", topic="comment")
     first = one(store)
-    joined = deliveries.join_waiting(store, first)
+    joined = join_waiting(store, first)
     assert [each.payload["text"] for each in joined] == ["1", "2", "4"]
     deliveries.failed(store, first, "451", retry_in_s=PAST)
     say(store, key="6", topic="comment")
     again = one(store)
     assert again.id == first.id
-    assert [each.payload["text"] for each in deliveries.join_waiting(store, again)] == ["1", "2", "4", "6"]
+    assert [each.payload["text"] for each in join_waiting(store, again)] == ["1", "2", "4", "6"]
     deliveries.delivered(store, again)
     assert sorted(each.payload["text"] for each in take(store, "mail", limit=10)) == ["3", "5"]
+
+
+def test_what_joined_and_is_to_be_told_later_goes_its_own_way(store: Store) -> None:
+    for key in "123":
+        say(store, key=key, topic="comment")
+    first = one(store)
+    second = join_waiting(store, first)[1]
+    release(store, first, [second.id, first.id], for_s=PAST)
+    deliveries.delivered(store, first)
+    again = one(store)
+    assert again.id == second.id
+    assert [each.payload["text"] for each in join_waiting(store, again)] == ["2"]
 
 
 def test_two_relays_at_once_deliver_each_once(store: Store) -> None:

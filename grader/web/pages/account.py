@@ -8,6 +8,8 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from grader.store import people, tokens
+from grader.store.delivery_channels import mail_problem
+from grader.store.mailboxes import mailbox
 from grader.store.identities import sign_on_of
 from grader.store.tables.api_token import Scope
 from grader.web import flash
@@ -128,4 +130,6 @@ def _page(
         sign_on=service.sign_on,
         titles={one: service.sign_on.title_of(one) for one in issuers},
         addable=[one for one in service.sign_on.providers if one.issuer not in issuers],
+        mail=mailbox(service.store, visitor.account.id),
+        mail_problem=mail_problem(service.store),
     )

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from grader.model.task import Task
 from grader.store import certificates
+from grader.store.announcements import announcements_of
 from grader.store.certificates import MissingTasks
 from grader.store.class_statistics import handed_in_counts
 from grader.store.learners import ALL_LEARNERS
@@ -22,6 +23,7 @@ from grader.web.service import ServiceDep
 from grader.web.staff.course_overview import course_overview
 
 router = APIRouter()
+_MOST_ANNOUNCED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
     ]
     required = [row for row in rows if row.own.task.terms.required and row.own.task.offered]
     certificate = certificates.certificate_of(service.store, course.id, visitor.account.id)
+    told = announcements_of(service.store, course.id)
     return service.render(
         request,
         "course.html.j2",
@@ -80,6 +83,8 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         reads=reads,
         overview=course_overview(service.store, course.id, learners) if reads else None,
         handed_in=handed_in_counts(service.store, course.id, learners or ALL_LEARNERS) if reads else {},
+        announcements=told[:_MOST_ANNOUNCED],
+        num_announced=len(told),
     )
 
 

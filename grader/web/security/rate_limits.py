@@ -73,6 +73,7 @@ SCRIPT_CHECKS = RateLimit("checks of one account of scripts that are not handed 
 WORKER_CLAIMS = RateLimit("claims of the workers of one token", 3000, 60)
 WORKER_FILES = RateLimit("files that the workers of one token bring", 3000, 600)
 """Six hundred attempts, or a hundred workers that judge one every other minute."""
+MAIL_CONFIRMATIONS = RateLimit("links to confirm an address with of one account", 5, 3600)
 TOKEN_ADDRESS = RateLimit("unknown tokens from one address", 300, 600)
 
 
