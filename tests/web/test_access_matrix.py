@@ -95,6 +95,7 @@ def test_only_these_are_open_to_everybody(campus: Campus) -> None:
     """A list on purpose: who opens a route to everybody says so here, too."""
     assert {way.path for way in campus.ways if way.access_rule is AccessRule.PUBLIC} <= {
         "/api/v1/openapi.json",
+        "/api/v1/sign-in",
         "/api/v1/tokens",
         "/certificates/{code}",
         "/healthz",
@@ -103,8 +104,12 @@ def test_only_these_are_open_to_everybody(campus: Campus) -> None:
         "/join/{code}/new",
         "/metrics",
         "/readyz",
+        "/recover",
         "/rules/{code}",
         "/sign-in",
+        "/sign-on/{provider_id}",
+        "/sign-on/{provider_id}/callback",
+        "/sign-on/{provider_id}/sign-out",
         "/static/{digest}/{name}",
     }
 
