@@ -119,6 +119,7 @@ def test_only_these_are_open_to_everybody(campus: Campus) -> None:
     assert {way.path for way in campus.ways if way.access_rule is AccessRule.PUBLIC} <= {
         "/api/v1/mail/off/{token}",
         "/api/v1/openapi.json",
+        "/api/v1/sign-in",
         "/api/v1/tokens",
         "/certificates/{code}",
         "/healthz",
@@ -128,8 +129,12 @@ def test_only_these_are_open_to_everybody(campus: Campus) -> None:
         "/mail/off/{token}",
         "/metrics",
         "/readyz",
+        "/recover",
         "/rules/{code}",
         "/sign-in",
+        "/sign-on/{provider_id}",
+        "/sign-on/{provider_id}/callback",
+        "/sign-on/{provider_id}/sign-out",
         "/static/{digest}/{name}",
     }
 

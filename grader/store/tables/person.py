@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -50,7 +52,8 @@ class PersonRow(Base):
     role: Mapped[Role] = mapped_column(one_of(Role))
     password_hash: Mapped[str | None]
     must_change: Mapped[bool] = mapped_column(default=False)
-    session_epoch: Mapped[int] = mapped_column(default=0)
+    # A database may give the number of an erased account again: a cookie of that one is not to open this one.
+    session_epoch: Mapped[int] = mapped_column(default=partial(secrets.randbelow, 1 << 31))
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
     signed_in_at: Mapped[datetime | None]
