@@ -226,7 +226,7 @@ def _values(terms: PlatformTerms) -> dict[str, object]:
     return {**found, "deployments": list(terms.deployments)}
 
 
-def _open(token: str) -> Select[tuple[str]]:
+def _open(token: str) -> Select[str]:
     return select(LtiRegistrationRow.digest).where(
         LtiRegistrationRow.digest == _digest(token),
         LtiRegistrationRow.used_at.is_(None),
