@@ -40,7 +40,7 @@ def ask(
     if not registration_open(service.store, token):
         return refused_page(service, request, _ENDED)
     if not openid_configuration:
-        text = "This address is for your learning platform: paste it where tools register themselves, instead of opening it."
+        text = "This address is for your learning platform: paste it there, where tools register themselves."
         return refused_page(service, request, Refusal("Not here", text), 400)
     found = _configuration(openid_configuration[:_MOST])
     if isinstance(found, Refusal):
