@@ -17,7 +17,7 @@ from grader.errors import UsageError
 from grader.files import write_once
 
 ALGORITHM = "RS256"
-_BITS, _LEAST_BITS = 3072, 2048
+_BITS = 2048
 _PEM = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?-----END \1-----", re.DOTALL)
 _LIFETIME_S = 300
 
@@ -64,7 +64,7 @@ def _read(text: str, where: str) -> tuple[RSAKey, ...]:
     except (JoseError, ValueError, TypeError):
         raise UsageError(f"{where} holds a key that is no RSA key as PEM without a password") from None
     for key in keys:
-        if key.public_key.key_size < _LEAST_BITS:
+        if key.public_key.key_size < _BITS:
             raise UsageError(f"{where} holds a key of {key.public_key.key_size} bits; 2048 are the least")
         key.ensure_kid()
     return keys

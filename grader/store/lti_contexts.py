@@ -253,14 +253,15 @@ def _values(facts: ContextFacts) -> dict[str, Any]:
 
 def _context(row: Any) -> PlatformContext:
     said = {one.name: getattr(row, one.name) for one in fields(ContextFacts)}
-    return PlatformContext(*tuple(row)[:8], ContextFacts(**{**said, "scopes": tuple(row.scopes)}))
+    known = {one.name: getattr(row, one.name) for one in fields(PlatformContext) if one.name != "facts"}
+    return PlatformContext(**known, facts=ContextFacts(**{**said, "scopes": tuple(row.scopes)}))
 
 
 _CONTEXT = select(
     LtiContextRow.id,
     LtiContextRow.course_id,
-    LtiPlatformRow.name,
-    LtiPlatformRow.disabled_at.is_(None),
+    LtiPlatformRow.name.label("platform"),
+    LtiPlatformRow.disabled_at.is_(None).label("platform_enabled"),
     LtiContextRow.created_at,
     LtiContextRow.roster_at,
     LtiContextRow.roster_problem,

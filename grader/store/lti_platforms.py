@@ -162,6 +162,22 @@ def note_asked_deployment(store: Store, platform_id: int, deployment: str) -> No
         )
 
 
+def allow_deployment(store: Store, platform_id: int, deployment: str, *, actor_id: int | None) -> None:
+    """Let a place in a platform launch us from now on."""
+    with store.write() as connection:
+        found = read_platform(connection, platform_id)
+        if found is None:
+            return
+        allowed = list(dict.fromkeys([*found.terms.deployments, deployment]))
+        connection.execute(
+            update(LtiPlatformRow)
+            .where(LtiPlatformRow.id == platform_id)
+            .values(deployments=allowed, asked_deployment=None)
+        )
+        told = {"platform": found.terms.name, "deployment": deployment}
+        audit(connection, SUBJECT, "deployment_allowed", actor_id=actor_id, **told)
+
+
 def offer_registration(store: Store, *, actor_id: int | None) -> str:
     """A token with which one platform may register itself within `REGISTRATION_S`, once."""
     token = secrets.token_urlsafe(24)
@@ -226,7 +242,7 @@ def _values(terms: PlatformTerms) -> dict[str, object]:
     return {**found, "deployments": list(terms.deployments)}
 
 
-def _open(token: str) -> Select[tuple[str]]:
+def _open(token: str) -> Select[str]:
     return select(LtiRegistrationRow.digest).where(
         LtiRegistrationRow.digest == _digest(token),
         LtiRegistrationRow.used_at.is_(None),

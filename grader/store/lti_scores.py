@@ -111,6 +111,17 @@ def send_all(store: Store, course_id: int) -> int:
         return sum(note_scores(connection, one, again=True) for one in tasks.scalars().all())
 
 
+def tell_platform_again(store: Store, platform_id: int) -> None:
+    """Tell a platform all that it should know, which missed some of it while it was switched off."""
+    with store.read() as connection:
+        courses = connection.execute(
+            select(LtiContextRow.course_id).where(LtiContextRow.platform_id == platform_id).distinct()
+        ).scalars()
+        found = list(courses)
+    for course_id in found:
+        send_all(store, course_id)
+
+
 def score_to_send(
     store: Store, context_id: int, person_id: int, course_task_id: int, revision: int
 ) -> ScoreMessage | None:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from grader.store import identities
 from grader.store.identities import UnlinkResult, WaysIn
+from grader.store.lti_platforms import platforms
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, SignedIn, not_found
@@ -64,7 +65,9 @@ def remove(
             fields=form.values,
         )
         return ask_first(service, request, visitor, question)
-    ways = WaysIn(frozenset(one.issuer for one in service.sign_on.providers), service.sign_on.local_passwords)
+    issuers = {one.issuer for one in service.sign_on.providers}
+    issuers |= {one.terms.issuer for one in platforms(service.store) if one.enabled}
+    ways = WaysIn(frozenset(issuers), service.sign_on.local_passwords)
     done = identities.unlink(service.store, visitor.account.id, identity_id, ways)
     if done is UnlinkResult.NONE:
         raise not_found()
