@@ -116,6 +116,11 @@ class Settings:
     metrics_token: str = ""
     """Opens `/metrics` to others than this machine."""
 
+    evidence_days: int = 0
+    """For how many days after an attempt's end its evidence is kept, in courses without a shorter rule; 0: for good."""
+    scripts_days: int = 0
+    """The same of scripts, and of the reports that quote them; grades, points and findings stay in any case."""
+
     url: str = ""
     """Service that `grader submit` and its like talk to; default: the one that `grader login` signed in to."""
     token: str = ""

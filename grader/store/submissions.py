@@ -20,7 +20,7 @@ from grader.store.events import ADD_EVENT, add_event
 from grader.store.grades import copy_grade, judged_before
 from grader.store.limits import Limit, Refusal, days_late
 from grader.store.standings import recompute_standings
-from grader.store.tables import AttemptRow, OutboxRow, SourceRow, SubmissionRow
+from grader.store.tables import AttemptRow, DeletedContentRow, OutboxRow, SourceRow, SubmissionRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.base import storable
 from grader.store.upsert import upsert_statement
@@ -122,13 +122,14 @@ def _submit_all(store: Store, ready: Sequence[_Ready]) -> list[Receipt | Refusal
 
 
 def source_of(store: Store, attempt_id: int) -> Submission | None:
-    """The files that an attempt judges, or None where there is no such attempt."""
+    """The files that an attempt judges, or None where there is no such attempt, or a rule deleted them."""
     with store.read() as connection:
         row = connection.execute(
             select(SubmissionRow.name, SourceRow.files)
             .join(AttemptRow, AttemptRow.submission_id == SubmissionRow.id)
             .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
-            .where(AttemptRow.id == attempt_id)
+            .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
+            .where(AttemptRow.id == attempt_id, DeletedContentRow.scripts_at.is_(None))
         ).one_or_none()
     if row is None:
         return None
@@ -231,7 +232,7 @@ def _keep(connection: Connection, taken: Sequence[_Ready]) -> None:
     sources = {one.digest: one.handed.submission.files for one in taken}
     # An update rather than nothing: it locks the row, so that no erasure takes these files from under us.
     connection.execute(
-        upsert_statement(connection.dialect.name, SourceRow, ("digest",), ("size",)),
+        upsert_statement(connection.dialect.name, SourceRow, ("digest",), ("files", "size")),
         [
             {
                 "digest": digest,

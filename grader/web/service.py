@@ -25,6 +25,7 @@ from grader.store.files import FileStore, open_files
 from grader.store.held_attempts import num_held
 from grader.store.limits import Refusal
 from grader.store.queue import QueuePlace
+from grader.store.retention import RetentionRule
 from grader.store.submissions import NewSubmission, Receipt, submit_all
 from grader.store.tokens import TokenUse, check_tokens
 from grader.web import flash
@@ -53,6 +54,7 @@ class WebService:
         submits: how often one account, and one address, may hand in.
         metrics_token: opens `/metrics` to others than this machine; "": nothing does.
         state_dir: the folder whose disk must not be full.
+        retention: how long the site keeps things, whatever a course says.
     """
 
     store: Store
@@ -65,6 +67,7 @@ class WebService:
     submit_limit: RateLimit = RateLimit("submissions of one account", 30, 60)  # noqa: RUF009 - frozen
     submit_limit_address: RateLimit = RateLimit("submissions from one address", 1200, 60)  # noqa: RUF009 - frozen
     metrics_token: str = ""
+    retention: RetentionRule = field(default_factory=RetentionRule)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     templates: Environment = field(default_factory=environment)
@@ -184,6 +187,7 @@ def open_service(settings: Settings, store: Store | None = None) -> WebService:
         submit_limit=RateLimit("submissions of one account", settings.submits_per_minute, 60),
         submit_limit_address=RateLimit("submissions from one address", settings.submits_per_minute * 40, 60),
         metrics_token=settings.metrics_token,
+        retention=RetentionRule.of_site(settings.evidence_days, settings.scripts_days),
         rate_limiter=RateLimiter(settings.broker),
     )
 

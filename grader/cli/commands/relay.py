@@ -39,9 +39,12 @@ def run(args: argparse.Namespace) -> int:
     from grader.queue.celery import make_app
     from grader.settings import settings
     from grader.store.database import Store
+    from grader.store.files import open_files
+    from grader.store.retention import RetentionRule
     from grader.worker.database_wait import wait_for_database
     from grader.worker.logs import set_up_logs
     from grader.worker.relay import Relay
+    from grader.worker.retention_turn import RetentionTurn
 
     if not 0.1 <= args.every <= 3600:
         raise UsageError(f"--every {args.every}: give seconds from 0.1 to 3600")
@@ -57,7 +60,15 @@ def run(args: argparse.Namespace) -> int:
         wait_for_database(store)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_ignored: over.set())
-        Relay(store, make_app(settings().broker), reconcile_s=args.every, pulse_file=args.pulse).run(over)
+        files = open_files(store, settings().file_store, settings().state_dir / "files")
+        site = RetentionRule.of_site(settings().evidence_days, settings().scripts_days)
+        Relay(
+            store,
+            make_app(settings().broker),
+            reconcile_s=args.every,
+            pulse_file=args.pulse,
+            chores=(RetentionTurn(store, files, site),),
+        ).run(over)
     finally:
         store.close()
     return EXIT_ACCEPTED

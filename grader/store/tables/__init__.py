@@ -19,6 +19,7 @@ from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
 from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
+from grader.store.tables.retention import DeletedContentRow, RetentionRuleRow
 from grader.store.tables.review import CommentRow, OverrideRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
@@ -34,6 +35,7 @@ __all__ = [
     "CommentRow",
     "CourseRow",
     "CourseTaskRow",
+    "DeletedContentRow",
     "EndedSessionRow",
     "EnrolmentRow",
     "EventRow",
@@ -47,6 +49,7 @@ __all__ = [
     "OutboxRow",
     "OverrideRow",
     "PersonRow",
+    "RetentionRuleRow",
     "SourceRow",
     "StandingRow",
     "SubmissionRow",
