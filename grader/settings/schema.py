@@ -136,6 +136,11 @@ class Settings:
     webhook_private: bool = False
     """Let webhooks reach addresses of this machine and of private networks, too."""
 
+    evidence_days: int = 0
+    """For how many days after an attempt's end its evidence is kept, in courses without a shorter rule; 0: for good."""
+    scripts_days: int = 0
+    """The same of scripts, and of the reports that quote them; grades, points and findings stay in any case."""
+
     url: str = ""
     """Service that `grader submit` and its like talk to; default: the one that `grader login` signed in to."""
     token: str = ""

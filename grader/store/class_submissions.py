@@ -20,6 +20,7 @@ from grader.store.database import Store
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
+    DeletedContentRow,
     EnrolmentRow,
     GradeRow,
     OverrideRow,
@@ -106,7 +107,8 @@ def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> 
         )
         .join(SubmissionRow, SubmissionRow.id == AttemptRow.submission_id)
         .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
-        .where(EnrolmentRow.role == Role.LEARNER)
+        .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
+        .where(EnrolmentRow.role == Role.LEARNER, DeletedContentRow.scripts_at.is_(None))
         .order_by(PersonRow.name, PersonRow.id)
     )
     with store.read() as connection:

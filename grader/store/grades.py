@@ -13,7 +13,14 @@ from grader.model.finding import Severity
 from grader.model.grade import Grade, Verdict
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.tables import ArtifactRow, AttemptRow, GradeCodeRow, GradeRow, SubmissionRow
+from grader.store.tables import (
+    ArtifactRow,
+    AttemptRow,
+    DeletedContentRow,
+    GradeCodeRow,
+    GradeRow,
+    SubmissionRow,
+)
 from grader.store.tables.attempt import AttemptState
 
 # An instructor still looks at it, or the machine failed: neither is an answer that others could be given.
@@ -162,7 +169,10 @@ _GRADE = select(
 _KNOWN = (
     select(AttemptRow.digest, AttemptRow.task_version, AttemptRow.profile, AttemptRow.id)
     .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
+    # One whose files were deleted has nothing left to answer with.
+    .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
     .where(
+        DeletedContentRow.attempt_id.is_(None),
         tuple_(AttemptRow.digest, AttemptRow.task_version, AttemptRow.profile).in_(
             bindparam("same", expanding=True)
         ),

@@ -24,7 +24,13 @@ from grader.store.learners import Learners
 from grader.store.new_attempts import enqueue
 from grader.store.notices import notify_judged
 from grader.store.standings import recompute_standings
-from grader.store.tables import AttemptRow, CourseTaskRow, EventRow, GradeRow
+from grader.store.tables import (
+    AttemptRow,
+    CourseTaskRow,
+    DeletedContentRow,
+    EventRow,
+    GradeRow,
+)
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.task_updates import TaskUpdate, set_version
 
@@ -75,7 +81,7 @@ def queue_new_runs(
     `trial`: all are of one task, and are judged by the version that it is to be brought to; applying the regrade does.
 
     Raises:
-        UsageError: none of them is there and ended.
+        UsageError: none of them is there and ended, with its scripts still kept.
     """
     batch = secrets.token_hex(8)
     with store.write() as connection:
@@ -92,14 +98,18 @@ def queue_new_runs(
                 CourseTaskRow.need,
             )
             .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+            .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
             .where(
                 AttemptRow.id.in_(attempt_ids),
                 AttemptRow.state.in_([AttemptState.JUDGED, AttemptState.FAILED]),
+                DeletedContentRow.scripts_at.is_(None),
             )
             .order_by(AttemptRow.id)
         ).all()
         if not rows:
-            raise UsageError("none of these attempts has ended, so there is nothing to judge again")
+            raise UsageError(
+                "none of these attempts has ended and still has its scripts: nothing can be judged again"
+            )
         refuse_archived_tasks(connection, {row.course_task_id for row in rows})
         once = {row.root: row for row in rows}
         enqueue(

@@ -13,9 +13,10 @@ from grader.store.upsert import upsert_statement
 
 def keep_sources(connection: Connection, sources: Mapping[str, Sequence[SourceFile]]) -> None:
     """Keep these files, by the digests of their submissions."""
-    # An update rather than nothing: it locks the row, so that no erasure takes these files from under us.
+    # An update rather than nothing: it locks the row, so that no erasure takes these files from under us, and brings
+    # back what a rule had deleted.
     connection.execute(
-        upsert_statement(connection.dialect.name, SourceRow, ("digest",), ("size",)),
+        upsert_statement(connection.dialect.name, SourceRow, ("digest",), ("files", "size")),
         [
             {
                 "digest": digest,

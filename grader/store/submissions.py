@@ -33,7 +33,7 @@ from grader.store.new_attempts import enqueue
 from grader.store.notices import notify_judged
 from grader.store.sources import keep_sources
 from grader.store.standings import recompute_standings
-from grader.store.tables import AttemptRow, SourceRow, SubmissionRow
+from grader.store.tables import AttemptRow, DeletedContentRow, SourceRow, SubmissionRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.base import storable
 
@@ -160,13 +160,14 @@ def _submit_apart(
 
 
 def source_of(store: Store, attempt_id: int) -> Submission | None:
-    """The files that an attempt judges, or None where there is no such attempt."""
+    """The files that an attempt judges, or None where there is no such attempt, or a rule deleted them."""
     with store.read() as connection:
         row = connection.execute(
             select(SubmissionRow.name, SourceRow.files)
             .join(AttemptRow, AttemptRow.submission_id == SubmissionRow.id)
             .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
-            .where(AttemptRow.id == attempt_id)
+            .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
+            .where(AttemptRow.id == attempt_id, DeletedContentRow.scripts_at.is_(None))
         ).one_or_none()
     if row is None:
         return None

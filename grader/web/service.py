@@ -26,6 +26,7 @@ from grader.store.files import FileStore, open_files
 from grader.store.held_attempts import num_held
 from grader.store.limits import Refusal
 from grader.store.queue import QueuePlace
+from grader.store.retention import RetentionRule
 from grader.store.submissions import NewSubmission, Receipt, submit_all
 from grader.store.tokens import TokenUse, check_tokens
 from grader.web import flash
@@ -60,6 +61,7 @@ class WebService:
         lti_key: keys for learning platforms as PEM; "": one is made and kept.
         state_dir: the folder whose disk must not be full.
         sign_on: who else vouches for people, and whether passwords of ours open anything.
+        retention: how long the site keeps things, whatever a course says.
     """
 
     store: Store
@@ -74,6 +76,7 @@ class WebService:
     metrics_token: str = ""
     lti_key: str = ""
     sign_on: SignOnSettings = SignOnSettings()  # noqa: RUF009 - frozen
+    retention: RetentionRule = field(default_factory=RetentionRule)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     templates: Environment = field(default_factory=environment)
@@ -218,6 +221,7 @@ def open_service(settings: Settings, store: Store | None = None) -> WebService:
         metrics_token=settings.metrics_token,
         lti_key=settings.lti_key,
         sign_on=load_sign_on(settings.sign_on),
+        retention=RetentionRule.of_site(settings.evidence_days, settings.scripts_days),
         rate_limiter=RateLimiter(settings.broker),
     )
 

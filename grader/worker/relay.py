@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -30,7 +31,13 @@ class Relay:
     """Publishes and reconciles until it is told to stop."""
 
     def __init__(
-        self, store: Store, app: Celery, *, reconcile_s: float = RECONCILE_S, pulse_file: Path | None = None
+        self,
+        store: Store,
+        app: Celery,
+        *,
+        reconcile_s: float = RECONCILE_S,
+        pulse_file: Path | None = None,
+        chores: Sequence[Callable[[], None]] = (),
     ) -> None:
         """Of a relay.
 
@@ -38,11 +45,13 @@ class Relay:
             store, app: the database and the broker.
             reconcile_s: seconds between two turns of the reconciler; a message counts as lost after as many.
             pulse_file: touched after every turn that did what it should, for whoever looks after processes.
+            chores: what else is done once after each turn of the reconciler; each is short.
         """
         self._store = store
         self._app = app
         self._reconcile_s = reconcile_s
         self._pulse_file = pulse_file
+        self._chores = chores
         self._publisher: TaskPublisher | None = None
         self._waiting: dict[tuple[str, str], int] | None = None
         self._next_s = 0.0
@@ -102,6 +111,8 @@ class Relay:
         self._next_s = time.monotonic() + self._reconcile_s
         try:
             done = reconciler.reconcile(self._store, stale_s=self._reconcile_s)
+            for chore in self._chores:
+                chore()
         except StoreUnavailableError as error:
             self._log_trouble(str(error))
             return False

@@ -37,6 +37,10 @@ JUDGE = """() => axe.run(document, {
 # What is sent to be kept, shown inside a page, followed or watched by a machine; and the page of a pair, which has its
 # numbers from the page before it.
 NO_PAGES = {
+    "/account/data.zip",
+    "/courses/{course_id}/exports/canvas.csv",
+    "/courses/{course_id}/exports/moodle.csv",
+    "/courses/{course_id}/exports/submissions.zip",
     *(f"/attempts/{{attempt_id}}/{place}" for place in ("live", "source", "files/{name}")),
     *(
         f"/courses/{{course_id}}/tasks/{{course_task_id}}/{place}"

@@ -98,6 +98,7 @@ def _guests(school: School) -> dict[str, View]:
         "too large": View(
             None, "/sign-in", _filled({"#login": "a" * 80_000, "#password": "wrong"}, "main button")
         ),
+        "programming interface": View(None, "/api"),
         "join": View(None, "/join"),
         "join by code": View(None, f"/join/{code}"),
         "join, a name that is taken": View(
@@ -183,7 +184,15 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
             "people/import",
         ),
         *("invitations", f"invitations/{code}", "settings", f"settings/{school.task}", "extensions", "words"),
-        *("similarity", "exports", "exports/certificates", "audit", "regrades", f"people/{anna}"),
+        *(
+            "similarity",
+            "exports",
+            "exports/certificates",
+            "audit",
+            "retention",
+            "regrades",
+            f"people/{anna}",
+        ),
         *("certificates", f"certificates/{anna}"),
     )
     list_ = {"#text": "login,name\nzoe,Zoe\nanna,Anna\nbroken\n"}

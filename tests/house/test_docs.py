@@ -23,6 +23,7 @@ MAX_WORDS = 40
 # that runs such a line for real, or the script that does.
 RUN_ELSEWHERE = {
     "celery -A grader.queue": "tests/worker/test_celery.py",
+    "curl": "tests/web/test_api_reference.py",
     "docker-compose": "tests/acceptance/test_compose.py",
     "grader calibrate": "tests/acceptance/test_documented.py",
     "grader compare": "tests/client/test_compare.py",

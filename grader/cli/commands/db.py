@@ -3,7 +3,8 @@
 `upgrade` and `downgrade` move the tables between versions, with all they hold; `status` ends with 0 when nothing is
 pending and with 1 otherwise. `backup FILE` writes the whole database, and all evidence and reports, into one new file
 while everybody works on; `restore FILE` puts it into an empty database, or with --replace in the place of all that is
-there (stop web, workers and relay first). GRADER_DATABASE_URL says which database, GRADER_FILE_STORE where files lie.
+there (stop web, workers and relay first). `retention` says what the rules of site and courses would delete now, and
+deletes nothing. GRADER_DATABASE_URL says which database, GRADER_FILE_STORE where files lie.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ ORDER = 76
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader db`."""
     parser.add_argument(
-        "action", choices=("upgrade", "downgrade", "status", "backup", "restore"), help="what to do"
+        "action",
+        choices=("upgrade", "downgrade", "status", "backup", "restore", "retention"),
+        help="what to do",
     )
     parser.add_argument("file", metavar="FILE", type=Path, nargs="?", help="backup, restore: the file")
     parser.add_argument(
@@ -35,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do one of the five; 0 when it is done."""
+    """Do one of them; 0 when it is done."""
     from grader.errors import UsageError
     from grader.settings import settings
     from grader.store.database import Store
@@ -70,6 +73,9 @@ def _act(store: Store, args: argparse.Namespace) -> int:
             files = f" with {made.num_files} files" if made.num_files else ""
             print(f"{address}{files} is in {args.file}, {made.size} bytes.")
         return EXIT_ACCEPTED
+    elif args.action == "retention":
+        _say_what_is_due(store, as_json=args.json)
+        return EXIT_ACCEPTED
     elif args.action == "restore":
         site_backup.restore_site(store, _files(store), args.file, replace=args.replace)
     seen = schema.status(store)
@@ -92,6 +98,31 @@ def _act(store: Store, args: argparse.Namespace) -> int:
         else:
             print(f"{address} {at}, not ours: {seen.problem}")
     return EXIT_NOT_ACCEPTED if args.action == "status" and not seen.up_to_date else EXIT_ACCEPTED
+
+
+def _say_what_is_due(store: Store, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from grader.cli.printing import emit_json
+    from grader.settings import settings
+    from grader.store.retention import RetentionRule, due_content, rules
+
+    site = RetentionRule.of_site(settings().evidence_days, settings().scripts_days)
+    found = [(title, rule, due_content(store, number, rule)) for number, title, rule in rules(store, site)]
+    if as_json:
+        courses = [{"title": title, "rule": asdict(rule), "due": asdict(due)} for title, rule, due in found]
+        emit_json({"schema": 1, "site": asdict(site), "courses": courses})
+        return
+    if not found:
+        print("Everything is kept for good: neither the site nor a course has a rule.")
+    for title, rule, due in found:
+        days = (("evidence", rule.evidence_days), ("scripts", rule.scripts_days))
+        kept = [f"{what} for {'good' if one is None else f'{one} days'}" for what, one in days]
+        print(f"{title}: keeps {', '.join(kept)}")
+        print(
+            f"  due now: evidence of {due.num_evidence} attempts ({due.evidence_bytes} bytes), "
+            f"scripts of {due.num_scripts}"
+        )
 
 
 def _files(store: Store) -> FileStore:

@@ -43,10 +43,13 @@ def run(args: argparse.Namespace) -> int:
     from grader.queue.celery import make_app
     from grader.settings import settings
     from grader.store.database import Store
+    from grader.store.files import open_files
+    from grader.store.retention import RetentionRule
     from grader.web.security.secret_key import service_secret
     from grader.worker.database_wait import wait_for_database
     from grader.worker.logs import set_up_logs
     from grader.worker.relay import Relay
+    from grader.worker.retention_turn import RetentionTurn
 
     if not 0.1 <= args.every <= 3600:
         raise UsageError(f"--every {args.every}: give seconds from 0.1 to 3600")
@@ -65,7 +68,15 @@ def run(args: argparse.Namespace) -> int:
         secret = service_secret(settings().secret_key, settings().state_dir)
         deliveries = DeliveryRunner(find_channels(), lambda: DeliveryContext(store, settings(), secret))
         deliveries.start(over)
-        Relay(store, make_app(settings().broker), reconcile_s=args.every, pulse_file=args.pulse).run(over)
+        files = open_files(store, settings().file_store, settings().state_dir / "files")
+        site = RetentionRule.of_site(settings().evidence_days, settings().scripts_days)
+        Relay(
+            store,
+            make_app(settings().broker),
+            reconcile_s=args.every,
+            pulse_file=args.pulse,
+            chores=(RetentionTurn(store, files, site),),
+        ).run(over)
         deliveries.join(_UNDER_WAY_S)
     finally:
         store.close()

@@ -38,6 +38,7 @@ from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
 from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
 from grader.store.tables.regrade_request import RegradeRequestRow
+from grader.store.tables.retention import DeletedContentRow, RetentionRuleRow
 from grader.store.tables.review import CommentEntryRow, CommentRow, OverrideRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
@@ -58,6 +59,7 @@ __all__ = [
     "CourseRow",
     "CourseTaskRow",
     "CreditRow",
+    "DeletedContentRow",
     "DeliveryChannelRow",
     "DeliveryRow",
     "EndedSessionRow",
@@ -90,6 +92,7 @@ __all__ = [
     "OverrideRow",
     "PersonRow",
     "RegradeRequestRow",
+    "RetentionRuleRow",
     "SourceRow",
     "StandingRow",
     "SubmissionRow",

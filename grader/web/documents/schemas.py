@@ -20,7 +20,7 @@ class FileIn(Received):
     """A script to hand in."""
 
     path: Annotated[str, Field(min_length=1, max_length=200, examples=["train.py"])]
-    text: Annotated[str, Field(max_length=1 << 20)]
+    text: Annotated[str, Field(max_length=1 << 20, examples=["import torch\n"])]
 
 
 class SubmissionIn(Received):
@@ -272,8 +272,8 @@ class GradebookOut(Document):
 class PasswordIn(Received):
     """Who wants a token, and what it is to be called: another one of that name ends with it."""
 
-    login: Annotated[str, Field(min_length=1, max_length=200)]
-    password: Annotated[str, Field(min_length=1, max_length=256)]
+    login: Annotated[str, Field(min_length=1, max_length=200, examples=["anna"])]
+    password: Annotated[str, Field(min_length=1, max_length=256, examples=["correct horse battery"])]
     name: Annotated[str, Field(min_length=1, max_length=120, examples=["grader on my laptop"])] = "grader"
 
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from grader.store import people, tokens
 from grader.store.delivery_channels import mail_problem
-from grader.store.mailboxes import mailbox
 from grader.store.identities import sign_on_of
+from grader.store.mailboxes import mailbox
 from grader.store.tables.api_token import Scope
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, Visitor, not_found

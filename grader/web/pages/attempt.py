@@ -18,6 +18,7 @@ from grader.store.held_attempts import held_since, open_questions
 from grader.store.limits import UNRELEASED, counts_against_limits
 from grader.store.questions import LastWord
 from grader.store.queue import places, queue_state
+from grader.store.retention import deleted_of
 from grader.store.submissions import source_of
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.web import flash, stored_report
@@ -205,6 +206,7 @@ def _over(
         compared=since_last(service, visitor, facts) if judged and not hidden else None,
         files=() if hidden else offered_files(service, facts, staff=staff),
         source=source_of(service.store, facts.id),
+        deleted=deleted_of(service.store, facts.id),
         **context,
     )
 

@@ -1,8 +1,9 @@
-"""Taking grades out of a course: CSV, JSON, Gradescope's results.json, JUnit, and all certificates in one pile."""
+"""Taking grades out of a course: tables, JSON, files for other platforms, JUnit, and all certificates in one pile."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
@@ -12,12 +13,14 @@ from grader.model.grade import Verdict
 from grader.store import certificates
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
+from grader.store.class_register import RegisteredLearner, register_of
 from grader.store.class_submissions import counted_attempts
 from grader.store.courses import AssignedTask
-from grader.store.gradebook import gradebook
+from grader.store.gradebook import Gradebook, gradebook
 from grader.web.security.access import Id
 from grader.web.staff import exports
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.platform_gradebooks import canvas_csv, moodle_csv
 from grader.web.staff.qr_codes import qr_svg
 
 router = APIRouter()
@@ -54,6 +57,18 @@ def gradebook_json(request: CourseRequestDep) -> Response:
     """The gradebook for programs."""
     text = exports.gradebook_json(request.course, gradebook(request.service.store, request.course.id))
     return _download(request, "gradebook.json", "application/json", text.encode())
+
+
+@router.get("/courses/{course_id}/exports/canvas.csv")
+def canvas(request: CourseRequestDep) -> Response:
+    """The gradebook as Canvas imports it."""
+    return _for_platform(request, "canvas.csv", canvas_csv)
+
+
+@router.get("/courses/{course_id}/exports/moodle.csv")
+def moodle(request: CourseRequestDep) -> Response:
+    """The gradebook as Moodle imports it."""
+    return _for_platform(request, "moodle.csv", moodle_csv)
 
 
 @router.get("/courses/{course_id}/exports/attempts.csv")
@@ -114,6 +129,14 @@ def _accepted(request: CourseRequest) -> dict[int, list[tuple[str, AttemptResult
         ]
         for row in book.rows
     }
+
+
+def _for_platform(
+    request: CourseRequest, name: str, write: Callable[[Gradebook, Sequence[RegisteredLearner]], bytes]
+) -> Response:
+    store, course_id = request.service.store, request.course.id
+    data = write(gradebook(store, course_id), register_of(store, course_id))
+    return _download(request, name, "text/csv; charset=utf-8", data)
 
 
 def _file_stem(task: AssignedTask) -> str:

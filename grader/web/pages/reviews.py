@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from grader.errors import UsageError
 from grader.model.grade import Grade, Verdict
 from grader.model.notebook_lines import told_place
+from grader.model.submission import Submission
 from grader.report.audience import Audience, for_audience
 from grader.report.cards import title_of
 from grader.report.json_report import from_json
@@ -133,9 +134,10 @@ def _page(
     status_code: int = 200,
 ) -> HTMLResponse:
     course_facts = course(service.store, facts.course_id)
-    submission = source_of(service.store, facts.id)
-    if course_facts is None or submission is None:
+    if course_facts is None:
         raise not_found()
+    # Where a rule deleted the scripts, people may still decide and comment.
+    submission = source_of(service.store, facts.id) or Submission(facts.submission, ())
     grade = _grade(service, facts)
     remarks = reviews.comments_of(service.store, facts.id)
     titles = {code: title_of(code, page) for code, page in rule_pages().items()}

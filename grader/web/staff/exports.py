@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -28,11 +27,11 @@ from grader.store.attempts import StoredAttempt
 from grader.store.class_submissions import CountedAttempt
 from grader.store.courses import CourseFacts
 from grader.store.gradebook import Gradebook, GradebookCell
+from grader.web.archives.folder_names import own_folder
 from grader.web.documents.counted_grade import counts_out
 from grader.web.staff.csv_files import Value, to_csv
 from grader.web.staff.gradebook_table import required_of, total_of
 
-_ODD = re.compile(r"[^A-Za-z0-9._@+-]+")
 _SCHEMA = 1
 # Verdicts that are no failure of the learner's → a case's element, and what a suite counts it under.
 _JUNIT = {Verdict.HELD: ("skipped", "skipped"), Verdict.JUDGE_ERROR: ("error", "errors")}
@@ -143,7 +142,10 @@ def gradescope_zip(counting: Iterable[CountedAttempt]) -> bytes:
         for one in counting:
             text = results_json(one)
             if text is not None:
-                archive.writestr(zipfile.ZipInfo(f"{_folder(one, taken)}/results.json", _ZIP_DATE), text)
+                archive.writestr(
+                    zipfile.ZipInfo(f"{own_folder(one.login, one.person_id, taken)}/results.json", _ZIP_DATE),
+                    text,
+                )
     return out.getvalue()
 
 
@@ -191,14 +193,6 @@ def _grade(one: CountedAttempt) -> Grade | None:
         return from_json(one.document)
     except ValueError:
         return None
-
-
-def _folder(one: CountedAttempt, taken: set[str]) -> str:
-    """A folder's name that means the same everywhere and is nobody else's."""
-    plain = _ODD.sub("_", one.login).strip("._")[:80] or "learner"
-    name = plain if plain.casefold() not in taken else f"{plain}_{one.person_id}"
-    taken.add(name.casefold())
-    return name
 
 
 def _attempt(one: StoredAttempt, result: AttemptResult | None) -> list[Value]:
