@@ -13,7 +13,16 @@ import pytest
 from grader.catalog.tasks import load_task
 from grader.model.grade import Verdict
 from grader.settings import in_course, settings
-from grader.store import attempt_endings, claims, courses, enrolments, people, queue, regrades, submissions
+from grader.store import (
+    attempt_endings,
+    claims,
+    courses,
+    own_courses,
+    people,
+    queue,
+    regrades,
+    submissions,
+)
 from grader.store.courses import AssignedTask
 from grader.store.limits import Refusal
 from grader.store.tables.course_task import LatePolicy
@@ -418,7 +427,7 @@ def test_a_course_is_founded_from_its_file(school: School) -> None:
     assert set_tasks
     assert {one.terms.version for one in set_tasks} == {load_task(one.task).version for one in set_tasks}
     assert any(
-        one.course_id == course_id for one in enrolments.courses_of(school.store, school.people["otto"])
+        one.course_id == course_id for one in own_courses.courses_of(school.store, school.people["otto"])
     )
     # The name is taken now: said beside the field, nothing half made.
     assert ada.post("/admin/courses/from-file", data=form).status_code == 422

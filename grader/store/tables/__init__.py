@@ -16,10 +16,12 @@ from grader.store.tables.grade import GradeCodeRow, GradeRow
 from grader.store.tables.identity import IdentityRow
 from grader.store.tables.invitation import InvitationRow
 from grader.store.tables.membership import MembershipRow
+from grader.store.tables.one_time_password import OneTimePasswordRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
 from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
 from grader.store.tables.review import CommentRow, OverrideRow
+from grader.store.tables.roster_import import RosterImportRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
 from grader.store.tables.task_version import TaskVersionRow
@@ -44,9 +46,11 @@ __all__ = [
     "IdentityRow",
     "InvitationRow",
     "MembershipRow",
+    "OneTimePasswordRow",
     "OutboxRow",
     "OverrideRow",
     "PersonRow",
+    "RosterImportRow",
     "SourceRow",
     "StandingRow",
     "SubmissionRow",

@@ -14,6 +14,7 @@ from grader.store.class_statistics import handed_in_counts
 from grader.store.learners import ALL_LEARNERS
 from grader.store.progress import OwnTask, progress
 from grader.web import flash
+from grader.web.learner.own_total import own_total
 from grader.web.lookups.catalog import about_course, cached_course, cached_task
 from grader.web.security.access import SignedIn, VisibleCourse
 from grader.web.service import ServiceDep
@@ -69,6 +70,7 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         revocation_reason=""
         if certificate is None or certificate.revoked_at is None
         else certificates.revocation_reasons(service.store, course.id).get(visitor.account.id, ""),
+        total=None if reads else own_total(owned),
         teaches=teaches,
         reads=reads,
         overview=course_overview(service.store, course.id, learners) if reads else None,
