@@ -39,6 +39,11 @@ class AttemptResult:
     comment_points: float = 0.0
 
     @property
+    def share(self) -> float:
+        """Points of possible points, 0 to 1."""
+        return min(max(self.points / self.max_points, 0.0), 1.0) if self.max_points > 0 else 0.0
+
+    @property
     def as_judged(self) -> bool:
         """Whether nothing stands between what was judged and what counts."""
         return not (self.decided or self.late_days or self.comment_points or self.held_since is not None)

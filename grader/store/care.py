@@ -37,11 +37,13 @@ def may_entrust(connection: Connection, actor_id: int | None) -> bool:
     return role is Role.ADMIN
 
 
-def caring_courses(store: Store, people: Sequence[int]) -> dict[int, frozenset[int]]:
+def caring_courses(
+    store: Store, people: Sequence[int], *, staff_too: bool = False
+) -> dict[int, frozenset[int]]:
     """For each of these people the courses whose staff look after their account: whoever teaches all of them may.
 
-    Empty where only administrators may: somebody who is more than a learner or ever was, whom no course was entrusted
-    with, or who is not there.
+    Empty where only administrators may: somebody who is more than a learner or (unless `staff_too`) ever was in a
+    course, whom no course was entrusted with, or who is not there.
     """
     courses: dict[int, set[int]] = {}
     entrusted: set[int] = set()
@@ -63,5 +65,5 @@ def caring_courses(store: Store, people: Sequence[int]) -> dict[int, frozenset[i
                 taught.add(row.person_id)
             if row.entrusted:
                 entrusted.add(row.person_id)
-    cared_for = entrusted - taught
+    cared_for = entrusted if staff_too else entrusted - taught
     return {one: frozenset(courses[one]) if one in cared_for else frozenset() for one in people}

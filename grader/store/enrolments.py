@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from grader.errors import UsageError
 from grader.store.care import may_entrust, note_memberships
 from grader.store.clock import database_now
 from grader.store.database import Store
+from grader.store.enrolment_details import NO_DETAILS, EnrolmentDetails
 from grader.store.events import audit
 from grader.store.tables import CourseRow, EnrolmentRow, GroupRoleRow, PersonRow
 from grader.store.tables.person import COURSE_ROLES, Role
@@ -18,7 +19,7 @@ from grader.store.tables.person import COURSE_ROLES, Role
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """Somebody in a course."""
+    """Somebody in a course; `signed_in_at`: last with a password, None: never."""
 
     enrolment_id: int
     person_id: int
@@ -26,19 +27,9 @@ class Participant:
     name: str
     role: Role
     section: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCourse:
-    """A course as one of its participants sees it; one that is still a draft is there for its staff alone."""
-
-    course_id: int
-    name: str
-    title: str
-    role: Role
-    section: str | None = None
-    draft: bool = False
-    archived: bool = False
+    external_id: str | None
+    email: str | None
+    signed_in_at: datetime | None
 
 
 def enrol(
@@ -47,12 +38,12 @@ def enrol(
     person_id: int,
     role: Role = Role.LEARNER,
     *,
-    section: str | None = None,
+    details: EnrolmentDetails = NO_DETAILS,
     actor_id: int | None = None,
 ) -> int:
     """Let somebody take part and return the enrolment's id; once more changes nothing but the role.
 
-    `section`: of whoever takes no part yet.
+    `details`: of whoever takes no part yet.
     """
     with store.write() as connection:
         # From now on it is so because somebody said so, whatever groups say.
@@ -61,7 +52,7 @@ def enrol(
                 GroupRoleRow.person_id == person_id, GroupRoleRow.course_id == course_id
             )
         )
-        return enrol_within(connection, course_id, person_id, role, section=section, actor_id=actor_id)
+        return enrol_within(connection, course_id, person_id, role, details=details, actor_id=actor_id)
 
 
 def enrol_within(
@@ -70,7 +61,7 @@ def enrol_within(
     person_id: int,
     role: Role,
     *,
-    section: str | None = None,
+    details: EnrolmentDetails = NO_DETAILS,
     actor_id: int | None,
 ) -> int:
     """As `enrol`, within a transaction of the caller's.
@@ -103,7 +94,8 @@ def enrol_within(
                 course_id=course_id,
                 person_id=person_id,
                 role=role,
-                section=section,
+                section=details.section,
+                external_id=details.external_id,
                 created_at=database_now(),
             )
             .returning(EnrolmentRow.id)
@@ -138,6 +130,9 @@ def participants(store: Store, course_id: int) -> tuple[Participant, ...]:
                 PersonRow.name,
                 EnrolmentRow.role,
                 EnrolmentRow.section,
+                EnrolmentRow.external_id,
+                PersonRow.email,
+                PersonRow.signed_in_at,
             )
             .join(PersonRow, PersonRow.id == EnrolmentRow.person_id)
             .where(EnrolmentRow.course_id == course_id)
@@ -155,38 +150,3 @@ def external_ids(store: Store, course_id: int) -> dict[str, int]:
             )
         )
         return {str(row.external_id): row.person_id for row in rows}
-
-
-def courses_of(store: Store, person_id: int) -> tuple[OwnCourse, ...]:
-    """The courses that somebody takes part in, by name."""
-    with store.read() as connection:
-        return courses_of_each(connection, [person_id])[person_id]
-
-
-def courses_of_each(connection: Connection, person_ids: Sequence[int]) -> dict[int, tuple[OwnCourse, ...]]:
-    """The same of several people, within a transaction of the caller's."""
-    found: dict[int, list[OwnCourse]] = {one: [] for one in person_ids}
-    for row in connection.execute(_OWN, {"people": list(found)}):
-        found[row.person_id].append(OwnCourse(*row[1:]))
-    return {one: tuple(courses) for one, courses in found.items()}
-
-
-# Made once: every request asks for it.
-_OWN = (
-    select(
-        EnrolmentRow.person_id,
-        CourseRow.id,
-        CourseRow.name,
-        CourseRow.title,
-        EnrolmentRow.role,
-        EnrolmentRow.section,
-        CourseRow.draft_since.is_not(None),
-        CourseRow.archived_at.is_not(None),
-    )
-    .join(EnrolmentRow, EnrolmentRow.course_id == CourseRow.id)
-    .where(
-        EnrolmentRow.person_id.in_(bindparam("people", expanding=True)),
-        or_(CourseRow.draft_since.is_(None), EnrolmentRow.role != Role.LEARNER),
-    )
-    .order_by(CourseRow.name)
-)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.attempt_result import AttemptResult
@@ -66,15 +67,24 @@ class Gradebook:
     rows: tuple[GradebookLine, ...]
 
 
-def gradebook(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> Gradebook:
-    """The gradebook of a course, in five statements however many people and attempts there are."""
+def gradebook(
+    store: Store, course_id: int, learners: Learners = ALL_LEARNERS, *, person_id: int | None = None
+) -> Gradebook:
+    """The gradebook of a course, in five statements however many people and attempts there are.
+
+    `learners`: those who stand in it; `person_id`: of them that one alone.
+    """
+
+    def of(column: Any) -> tuple[ColumnElement[bool], ...]:
+        return () if person_id is None else (column == person_id,)
+
     with store.read() as connection:
         tasks = read_tasks(connection, course_id)
         ids = [task.id for task in tasks]
         people = connection.execute(
             select(PersonRow.id, PersonRow.login, PersonRow.name)
             .join(EnrolmentRow, EnrolmentRow.person_id == PersonRow.id)
-            .where(EnrolmentRow.course_id == course_id, *learners.conditions())
+            .where(EnrolmentRow.course_id == course_id, *learners.conditions(), *of(PersonRow.id))
             .order_by(PersonRow.name, PersonRow.id)
         ).all()
         # Whole lists at once, and a cell made once: of both there are thousands.
@@ -82,7 +92,11 @@ def gradebook(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -
             (person_id, task_id): number
             for person_id, task_id, number in connection.execute(
                 select(AttemptRow.person_id, AttemptRow.course_task_id, func.count())
-                .where(AttemptRow.course_task_id.in_(ids), AttemptRow.lane == Lane.INTERACTIVE)
+                .where(
+                    AttemptRow.course_task_id.in_(ids),
+                    AttemptRow.lane == Lane.INTERACTIVE,
+                    *of(AttemptRow.person_id),
+                )
                 .group_by(AttemptRow.course_task_id, AttemptRow.person_id)
             ).all()
         }
@@ -103,7 +117,7 @@ def gradebook(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -
             )
             .select_from(judged_attempts(decision))
             .join(StandingRow, StandingRow.attempt_id == AttemptRow.id)
-            .where(StandingRow.course_task_id.in_(ids))
+            .where(StandingRow.course_task_id.in_(ids), *of(StandingRow.person_id))
         ).all()
     cells: dict[int, dict[int, GradebookCell]] = {}
     for row in standings:

@@ -11,6 +11,7 @@ from sqlalchemy import false, func, insert, select, update
 
 from grader.store.clock import database_now
 from grader.store.database import Store
+from grader.store.enrolment_details import EnrolmentDetails
 from grader.store.enrolments import enrol_within
 from grader.store.events import audit
 from grader.store.tables import CourseRow, EnrolmentRow, InvitationRow
@@ -45,6 +46,7 @@ class InvitationFacts:
     code: str
     course_id: int
     role: Role
+    section: str | None
     expires_at: datetime | None
     expired: bool
     max_uses: int | None
@@ -58,12 +60,18 @@ class InvitationFacts:
 
 @dataclass(frozen=True, slots=True)
 class InvitationPreview:
-    """What a code would do: `entered` and the course that it opens, or why it opens none."""
+    """What a code would do: `entered` and the course that it opens, or why it opens none.
+
+    `login`, `name`, `email`: of the one person whom it is for, "" where it is for many.
+    """
 
     result: InvitationResult
     course_id: int | None = None
     course: str = ""
     role: Role = Role.LEARNER
+    login: str = ""
+    name: str = ""
+    email: str = ""
 
 
 def invite(
@@ -71,18 +79,20 @@ def invite(
     course_id: int,
     *,
     role: Role = Role.LEARNER,
+    section: str | None = None,
     lifetime_s: float | None = None,
     max_uses: int | None = None,
     actor_id: int | None,
 ) -> str:
     """A new code for a course; holds until it is revoked, has expired or is used up."""
-    code = "".join(secrets.choice(_LETTERS) for _ in range(8))
+    code = new_code(8)
     with store.write() as connection:
         connection.execute(
             insert(InvitationRow).values(
                 course_id=course_id,
                 code=code,
                 role=role,
+                section=section,
                 expires_at=None if lifetime_s is None else database_now(lifetime_s),
                 max_uses=max_uses,
             )
@@ -99,6 +109,9 @@ def look_up(store: Store, code: str) -> InvitationPreview:
                 CourseRow.id,
                 CourseRow.title,
                 InvitationRow.role,
+                InvitationRow.login,
+                InvitationRow.name,
+                InvitationRow.email,
                 (InvitationRow.expires_at <= database_now()).label("expired"),
                 (InvitationRow.num_uses >= InvitationRow.max_uses).label("used_up"),
             )
@@ -109,7 +122,8 @@ def look_up(store: Store, code: str) -> InvitationPreview:
         return InvitationPreview(InvitationResult.UNKNOWN)
     if row.expired or row.used_up:
         return InvitationPreview(InvitationResult.EXPIRED if row.expired else InvitationResult.USED_UP)
-    return InvitationPreview(InvitationResult.ENTERED, row.id, row.title, row.role)
+    of_one = (row.login or "", row.name or "", row.email or "")
+    return InvitationPreview(InvitationResult.ENTERED, row.id, row.title, row.role, *of_one)
 
 
 def redeem(store: Store, code: str, person_id: int) -> Redemption:
@@ -120,6 +134,8 @@ def redeem(store: Store, code: str, person_id: int) -> Redemption:
                 InvitationRow.id,
                 InvitationRow.course_id,
                 InvitationRow.role,
+                InvitationRow.section,
+                InvitationRow.external_id,
                 InvitationRow.max_uses,
                 InvitationRow.num_uses,
                 (InvitationRow.expires_at <= database_now()).label("expired"),
@@ -145,24 +161,36 @@ def redeem(store: Store, code: str, person_id: int) -> Redemption:
             .where(InvitationRow.id == row.id)
             .values(num_uses=InvitationRow.num_uses + 1)
         )
-        enrol_within(connection, row.course_id, person_id, row.role, actor_id=person_id)
+        enrol_within(
+            connection,
+            row.course_id,
+            person_id,
+            row.role,
+            details=EnrolmentDetails(row.section, row.external_id),
+            actor_id=person_id,
+        )
         return Redemption(InvitationResult.ENTERED, row.course_id)
 
 
 def invitations_of(store: Store, course_id: int) -> tuple[InvitationFacts, ...]:
-    """The codes of a course that were not revoked, the newest first."""
+    """The codes of a course for many that were not revoked, the newest first."""
     with store.read() as connection:
         rows = connection.execute(
             select(
                 InvitationRow.code,
                 InvitationRow.course_id,
                 InvitationRow.role,
+                InvitationRow.section,
                 InvitationRow.expires_at,
                 func.coalesce(InvitationRow.expires_at <= database_now(), false()),
                 InvitationRow.max_uses,
                 InvitationRow.num_uses,
             )
-            .where(InvitationRow.course_id == course_id, InvitationRow.revoked_at.is_(None))
+            .where(
+                InvitationRow.course_id == course_id,
+                InvitationRow.revoked_at.is_(None),
+                InvitationRow.login.is_(None),
+            )
             .order_by(InvitationRow.id.desc())
         )
         return tuple(InvitationFacts(*row) for row in rows)
@@ -180,6 +208,11 @@ def revoke_invitation(store: Store, code: str, *, actor_id: int | None) -> bool:
         if course_id is not None:
             audit(connection, f"course:{course_id}", "invitation_revoked", actor_id=actor_id)
         return course_id is not None
+
+
+def new_code(length: int) -> str:
+    """A code of so many letters, out of reach of any guessing that the doors let through."""
+    return "".join(secrets.choice(_LETTERS) for _ in range(length))
 
 
 def _spelt(code: str) -> str:

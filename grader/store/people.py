@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 
 from argon2 import PasswordHasher
@@ -17,6 +16,7 @@ from grader.store import credentials
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.one_time_passwords import forget
 from grader.store.tables import GroupRoleRow, PersonRow
 from grader.store.tables.person import Role
 
@@ -61,6 +61,7 @@ def add_person(
     *,
     password: str | None = None,
     must_change: bool = False,
+    email: str | None = None,
     actor_id: int | None = None,
 ) -> int:
     """Make an account and return its id; without a password it can sign in with tokens only.
@@ -83,6 +84,7 @@ def add_person(
                     role=role,
                     password_hash=hashed,
                     must_change=must_change,
+                    email=email,
                     created_at=database_now(),
                 )
                 .returning(PersonRow.id)
@@ -130,6 +132,7 @@ def set_password(
     with store.write() as connection:
         _change(connection, person_id, password_hash=hashed, must_change=must_change)
         credentials.end_all(connection, [person_id])
+        forget(connection, [person_id])
         audit(connection, f"person:{person_id}", "password_changed", actor_id=actor_id)
 
 
@@ -234,19 +237,12 @@ def _verify(hashed: str, password: str) -> bool:
 
 
 def signed_in(store: Store, person_id: int) -> None:
-    """Note that somebody has just signed in."""
+    """Note that somebody has just signed in; a one-time password is used with that, and no longer handed out."""
     with store.write() as connection:
+        forget(connection, [person_id])
         connection.execute(
             update(PersonRow).where(PersonRow.id == person_id).values(signed_in_at=database_now())
         )
-
-
-def last_sign_in(store: Store, person_id: int) -> datetime | None:
-    """When somebody last signed in with their password; None: never, or before that was noted."""
-    with store.read() as connection:
-        return connection.execute(
-            select(PersonRow.signed_in_at).where(PersonRow.id == person_id)
-        ).scalar_one_or_none()
 
 
 @cache

@@ -12,8 +12,8 @@ from sqlalchemy import bindparam, insert, or_, select, update
 
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.enrolments import OwnCourse, courses_of_each
 from grader.store.events import audit
+from grader.store.own_courses import OwnCourse, courses_of_each
 from grader.store.people import Account
 from grader.store.tables import ApiTokenRow, PersonRow
 from grader.store.tables.api_token import Scope

@@ -21,6 +21,7 @@ from grader.web.security.headers import SecurityHeaders
 from grader.web.security.overload import Overload
 from grader.web.security.plain_text import plain_text
 from grader.web.service import WebService
+from grader.web.staff.roster_job import start_taking_over
 from grader.web.startup import warm_up
 
 
@@ -30,6 +31,8 @@ def create_app(service: WebService) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
         await run_in_threadpool(warm_up, service)
+        # What was under way when the service ended goes on.
+        start_taking_over(service)
         yield
         service.store.close()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -35,6 +36,7 @@ from grader.web.lookups.queue_positions import QueuePositions
 from grader.web.monitoring.request_metrics import RequestMetrics
 from grader.web.security import csrf
 from grader.web.security.rate_limits import RateLimit, RateLimiter
+from grader.web.security.sealed_text import SealedText
 from grader.web.security.secret_key import service_secret
 from grader.web.security.sessions import Sessions
 from grader.web.sign_on.openid_client import OpenIdClient
@@ -80,6 +82,8 @@ class WebService:
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
     templates: Environment = field(default_factory=environment)
+    roster_job: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the one thread of this process that takes lists of people over."""
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -104,6 +108,11 @@ class WebService:
     def pending_sign_ons(self) -> PendingSignOns:
         """The sign-ons that have begun in browsers."""
         return PendingSignOns(self.secret)
+
+    @cached_property
+    def one_time_passwords(self) -> SealedText:
+        """Seals one-time passwords that are kept until they are used."""
+        return SealedText(self.secret, "one-time passwords")
 
     @cached_property
     def intake(self) -> Batcher[NewSubmission, Receipt | Refusal]:

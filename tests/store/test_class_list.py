@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
-from grader.store import class_list, enrolments, people
+from grader.store import class_list, enrolments, one_time_passwords, people
 from grader.store.class_list import ListedAccount
 from grader.store.events import audit_of
+from grader.store.one_time_passwords import NewPassword
 from grader.store.tables.person import Role
 from tests.store.campus import Campus
 
@@ -78,13 +79,52 @@ def test_lost_passwords_are_replaced_for_all_who_have_chosen_none(campus: Campus
     mia, leo = (people.account_by_login(campus.store, login) for login in ("mia", "leo"))
     assert mia is not None
     assert leo is not None
-    assert class_list.without_own_password(campus.store, campus.course) == (leo.id, mia.id)
+    assert one_time_passwords.without_own_password(campus.store, campus.course) == (leo.id, mia.id)
     people.set_password(campus.store, leo.id, "leo's own words", must_change=False, actor_id=leo.id)
-    assert class_list.without_own_password(campus.store, campus.course) == (mia.id,)
-    given = class_list.reissue(
-        campus.store, {mia.id: "new-one-for-mia", leo.id: "new-one-for-leo"}, actor_id=campus.ines
-    )
+    assert one_time_passwords.without_own_password(campus.store, campus.course) == (mia.id,)
+    new = {
+        one.id: NewPassword(people.one_time_hash(f"new-one-for-{one.login}"), f"sealed-{one.login}")
+        for one in (mia, leo)
+    }
+    given = one_time_passwords.reissue(campus.store, campus.course, new, actor_id=campus.ines)
     assert given == {mia.id: ("mia", "Mia")}
     assert people.check_password(campus.store, "mia", f"{ONCE}-mia") is None
     assert people.check_password(campus.store, "mia", "new-one-for-mia") is not None
     assert people.check_password(campus.store, "leo", "leo's own words") is not None
+    assert [one.sealed for one in one_time_passwords.kept(campus.store, campus.course)] == ["sealed-mia"]
+    people.signed_in(campus.store, mia.id)
+    assert one_time_passwords.kept(campus.store, campus.course) == (), "it is used"
+
+
+def test_a_list_says_roles_sections_and_ids(campus: Campus) -> None:
+    """Of those who are there already it changes section and id, where it says something of them, and nothing else."""
+    brought = [
+        ListedAccount("tess", "Tess", f"{ONCE}-tess", Role.ASSISTANT, section="A"),
+        ListedAccount("mia", "Mia", None, email="mia@uni.example", section="A", external_id="17"),
+        ListedAccount("anna", "Another name", None, Role.INSTRUCTOR, "x@y.example", "B", "3"),
+    ]
+    made = class_list.take_over(
+        campus.store, campus.course, brought, seal=lambda text: f"sealed {text}", actor_id=campus.ines
+    )
+    assert [(one.login, one.new_account, one.changed) for one in made] == [
+        ("tess", True, False),
+        ("mia", True, False),
+        ("anna", False, True),
+    ]
+    there = {one.login: one for one in enrolments.participants(campus.store, campus.course)}
+    assert (there["tess"].role, there["tess"].section) == (Role.ASSISTANT, "A")
+    assert (there["mia"].section, there["mia"].external_id, there["mia"].email) == (
+        "A",
+        "17",
+        "mia@uni.example",
+    )
+    assert (there["anna"].name, there["anna"].role, there["anna"].email) == ("Anna", Role.LEARNER, None)
+    assert (there["anna"].section, there["anna"].external_id) == ("B", "3")
+    (kept,) = one_time_passwords.kept(campus.store, campus.course)
+    assert (kept.login, kept.section, kept.sealed) == ("tess", "A", f"sealed {ONCE}-tess")
+    told = audit_of(campus.store, f"course:{campus.course}", kind="enrolment_changed")
+    assert [one.data["section"] for one in told] == ["B"]
+
+    class_list.take_over(campus.store, campus.course, [ListedAccount("anna", "Anna", None)], actor_id=None)
+    again = {one.login: one for one in enrolments.participants(campus.store, campus.course)}
+    assert again["anna"] == there["anna"]

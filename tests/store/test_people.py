@@ -14,12 +14,13 @@ from grader.store import (
     attempt_endings,
     attempts,
     certificates,
-    class_list,
     enrolments,
     erasure,
     events,
     grades,
     invitations,
+    one_time_passwords,
+    own_courses,
     people,
     reviews,
     sessions,
@@ -28,6 +29,7 @@ from grader.store import (
 from grader.store.database import Store
 from grader.store.files import DatabaseFiles, FileMissingError
 from grader.store.invitations import InvitationResult
+from grader.store.one_time_passwords import NewPassword
 from grader.store.tables import ApiTokenRow, EndedSessionRow, PersonRow
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
@@ -132,13 +134,13 @@ def test_tokens_end_with_the_password(campus: Campus) -> None:
     """Whoever has seen a password may have made a token with it."""
     store = campus.store
 
-    def handed_out(person: int) -> dict[int, str]:
+    def handed_out(person: int) -> dict[int, NewPassword]:
         """Another one-time password, as instructors give it to a whole class."""
-        return {person: people.one_time_password()}
+        return {person: NewPassword(people.one_time_hash(people.one_time_password()), "sealed")}
 
     endings: list[Callable[[int], object]] = [
         lambda one: people.set_password(store, one, GOOD, must_change=True, actor_id=None),
-        lambda one: class_list.reissue(store, handed_out(one), actor_id=campus.ines),
+        lambda one: one_time_passwords.reissue(store, campus.course, handed_out(one), actor_id=campus.ines),
         lambda one: people.set_password(store, one, GOOD, must_change=False, actor_id=one),
         lambda one: people.end_sessions(store, one, actor_id=one),
     ]
@@ -204,12 +206,12 @@ def test_invitations_let_in_as_often_as_they_say(campus: Campus) -> None:
 
 
 def test_roles_of_a_course(campus: Campus) -> None:
-    with pytest.raises(UsageError, match="learner or instructor"):
+    with pytest.raises(UsageError, match="learner, assistant, observer or instructor"):
         enrolments.enrol(campus.store, campus.course, campus.anna, Role.ADMIN)
     with pytest.raises(UsageError, match="no course"):
         enrolments.enrol(campus.store, 4711, campus.anna)
     enrolments.enrol(campus.store, campus.course, campus.anna, Role.INSTRUCTOR)
-    (own,) = enrolments.courses_of(campus.store, campus.anna)
+    (own,) = own_courses.courses_of(campus.store, campus.anna)
     assert (own.name, own.role) == ("ddp", Role.INSTRUCTOR)
 
 

@@ -32,6 +32,7 @@ from grader.store import attempt_endings, claims, courses, enrolments, people, s
 from grader.store.attempt_endings import StoredFile
 from grader.store.courses import TaskTerms
 from grader.store.database import Store
+from grader.store.enrolment_details import EnrolmentDetails
 from grader.store.files import FileStore
 from grader.store.grades import NewGrade
 from grader.store.submissions import Receipt
@@ -135,7 +136,9 @@ class School:
         """Let somebody take part, in the first course unless another is named; with an account if they have none."""
         if login not in self.people:
             self.people[login] = people.add_person(self.store, login, login.title(), password=PASSWORD)
-        enrolments.enrol(self.store, course or self.course, self.people[login], role, section=section)
+        enrolments.enrol(
+            self.store, course or self.course, self.people[login], role, details=EnrolmentDetails(section)
+        )
         return self.people[login]
 
     def token(self, login: str, scope: Scope = Scope.MANAGE, lifetime_s: float | None = None) -> str:

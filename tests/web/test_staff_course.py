@@ -18,7 +18,7 @@ from grader.store import (
     claims,
     course_life,
     courses,
-    enrolments,
+    own_courses,
     people,
     queue,
     regrades,
@@ -428,7 +428,7 @@ def test_a_course_is_founded_from_its_file(school: School) -> None:
     assert set_tasks
     assert {one.terms.version for one in set_tasks} == {load_task(one.task).version for one in set_tasks}
     assert any(
-        one.course_id == course_id for one in enrolments.courses_of(school.store, school.people["otto"])
+        one.course_id == course_id for one in own_courses.courses_of(school.store, school.people["otto"])
     )
     # The name is taken now: said beside the field, nothing half made.
     assert ada.post("/admin/courses/from-file", data=form).status_code == 422

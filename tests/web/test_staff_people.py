@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import re
-from base64 import b64decode
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import select
 
 from grader.model.grade import Verdict
-from grader.store import enrolments, invitations, people
+from grader.store import enrolments, invitations, people, reviews, roster_imports
 from grader.store.attempts import AttemptFilter, attempt, attempts
+from grader.store.roster_imports import RosterLine
+from grader.store.tables import OneTimePasswordRow, PersonRow, RosterImportRow
 from grader.store.tables.person import Role
+from grader.store.tables.roster_import import Admission
+from grader.web.security.sealed_text import SealedText
 from grader.web.staff.roster import MAX_BYTES, read_roster
 from tests.store.campus import verdict_of
 from tests.web.conftest import PASSWORD, School
@@ -89,55 +94,262 @@ def test_a_list_is_looked_at_before_anything_changes(school: School) -> None:
 
     kept = re.search(r'<textarea name="text"[^>]*>\n(.*?)</textarea>', preview.text, re.DOTALL)
     assert kept is not None
-    handed = ines.post(f"{at}/import/take-over", data={"text": kept[1]})
-    secrets = SECRET.findall(handed.text)
-    assert len(secrets) == 1, "one account is new, the other keeps its password"
-    mia = people.check_password(school.store, "mia", secrets[0])
+    assert "1 newcomer" in preview.text
+    bring(school, kept[1])
+    (mias,) = kept_passwords(school)
+    mia = people.check_password(school.store, "mia", mias["password"])
     assert mia is not None
     assert mia.must_change
     assert people.check_password(school.store, "olga", PASSWORD) is not None
-    assert {one.login for one in enrolments.participants(school.store, school.course)} >= {
-        "mia",
-        "olga",
-        "anna",
-    }
-    # Once more: nobody is new, no password is shown, nobody is enrolled twice.
-    again = ines.post(f"{at}/import/take-over", data={"text": kept[1]})
-    assert again.status_code == 303
+    there = {one.login for one in enrolments.participants(school.store, school.course)}
+    assert there >= {"mia", "olga", "anna"}
+    # Once more: nobody is new, and nobody is enrolled twice.
+    told = bring(school, kept[1])
+    assert told["New accounts"] == told["Accounts enrolled"] == told["Changed"] == "0"
 
 
-def handed_out(page: str) -> list[list[str]]:
-    """The rows of the file that the page with one-time passwords holds."""
-    (data,) = re.findall(r'href="data:text/csv;base64,([^"]+)" download="[a-z-]+\.csv"', page)
-    return list(csv.reader(b64decode(data).decode("utf-8-sig").splitlines()))
+def bring(school: School, text: str, admission: str = "password") -> dict[str, str]:
+    """Bring a list and wait until it is taken over; the figures that its page shows."""
+    ines = school.client("ines")
+    began = ines.post(
+        f"/courses/{school.course}/people/import/take-over", data={"text": text, "admission": admission}
+    )
+    assert began.status_code == 303, began.text
+    page = ""
+    for _ in range(200):
+        page = ines.get(began.headers["location"]).text
+        if "Under way" not in page:
+            break
+        time.sleep(0.05)
+    assert 'class="chip tone-good"' in page
+    return dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page))
 
 
-def test_one_time_passwords_come_as_a_file_too(school: School) -> None:
+def csv_rows(school: School, name: str) -> list[dict[str, str]]:
+    answer = school.client("ines").get(f"/courses/{school.course}/people/{name}")
+    assert answer.status_code == 200
+    return list(csv.DictReader(answer.content.decode("utf-8-sig").splitlines()))
+
+
+def kept_passwords(school: School) -> list[dict[str, str]]:
+    return csv_rows(school, "one-time-passwords.csv")
+
+
+def test_one_time_passwords_are_fetched_until_they_are_used(school: School) -> None:
+    """Whoever loses the page, the file or the connection asks again; whoever has signed in is on it no more."""
+    bring(school, "login,name,section\nmia,Mia Müller,B\nleo,=cmd(),A\nolga,Olga,A\n")
+    leo, mia = kept_passwords(school)
+    assert list(mia) == ["section", "name", "login", "password", "address"]
+    assert (mia["section"], mia["name"], mia["login"]) == ("B", "Mia Müller", "mia")
+    assert leo["name"] == "'=cmd()", "no cell starts a formula"
+    assert kept_passwords(school) == [leo, mia]
+    with school.store.read() as connection:
+        stored = " ".join(connection.execute(select(OneTimePasswordRow.sealed)).scalars())
+    assert mia["password"] not in stored
+
+    browser = school.client()
+    data = {"login": "mia", "password": mia["password"], **browser.form("/sign-in")}
+    assert browser.post("/sign-in", data=data).headers["location"] == "/password"
+    assert kept_passwords(school) == [leo]
+    # Of an account that came into the care of others, too, nothing is handed out any more.
+    leos = people.account_by_login(school.store, "leo")
+    assert leos is not None
+    enrolments.enrol(school.store, school.other_course, leos.id, actor_id=school.people["otto"])
+    assert kept_passwords(school) == []
+
+
+def test_what_another_key_has_sealed_is_not_handed_out(school: School) -> None:
+    bring(school, "login,name\nmia,Mia\n")
+    vars(school.service)["one_time_passwords"] = SealedText("t" * 40, "one-time passwords")
+    assert kept_passwords(school) == []
+    assert (
+        "New one-time passwords for this one"
+        in school.client("ines").get(f"/courses/{school.course}/people").text
+    )
+
+
+def test_a_list_that_was_cut_off_goes_on_where_it_stopped(school: School) -> None:
+    """As after a crash between two transactions: whoever looks at it starts it again; nobody is made twice."""
+    lines = [RosterLine(number + 2, f"p{number}", f"Person {number}") for number in range(50)]
+    brought = roster_imports.begin(
+        school.store, school.course, lines, Admission.PASSWORD, actor_id=school.people["ines"]
+    )
+    assert roster_imports.take_next(school.store, 20, school.service.one_time_passwords.seal)
+    before = {row["login"]: row["password"] for row in kept_passwords(school)}
+    assert len(before) == 20
+    ines, place = school.client("ines"), f"/courses/{school.course}/people/imports/{brought}"
+    assert "20 of 50" in ines.get(place).text
+    for _ in range(200):
+        if "Under way" not in ines.get(place).text:
+            break
+        time.sleep(0.05)
+    after = {row["login"]: row["password"] for row in kept_passwords(school)}
+    assert len(after) == 50
+    assert before.items() <= after.items(), "passwords that were handed out hold"
+    with school.store.read() as connection:
+        kept = connection.execute(select(RosterImportRow.lines)).scalar_one()
+    assert kept == [], "names and addresses are not kept twice"
+
+
+def test_a_line_that_the_database_refuses_is_told_and_the_others_are_taken(school: School) -> None:
+    lines = [RosterLine(2, "mia", "Mia"), RosterLine(3, "leo", "Leo"), RosterLine(4, "zoe", "Zoe")]
+    brought = roster_imports.begin(
+        school.store, school.course, lines, Admission.PASSWORD, actor_id=school.people["ines"]
+    )
+
+    def seal(password: str) -> str:
+        return school.service.one_time_passwords.seal(password)
+
+    with school.store.write() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER no_leo BEFORE INSERT ON people WHEN new.login = 'leo' BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    while roster_imports.take_next(school.store, 20, seal):
+        pass
+    found = roster_imports.roster_import(school.store, school.course, brought)
+    assert found is not None
+    assert (found.num_new, found.num_done) == (2, 3)
+    assert [line for line, _ in found.problems] == [3]
+    assert [row["login"] for row in kept_passwords(school)] == ["mia", "zoe"]
+
+
+def test_people_of_a_list_get_links_of_their_own(school: School) -> None:
+    text = "Student,SIS Login ID,SIS User ID,Section,Email\nMia M,mia,17,A,Mia@uni.example\nOlga,olga,18,A,\n"
+    told = bring(school, text, "invitation")
+    assert (told["Links made"], told["Accounts enrolled"]) == ("1", "1")
+    (row,) = csv_rows(school, "join-links.csv")
+    assert (row["login"], row["email"], row["section"]) == ("mia", "mia@uni.example", "A")
+    assert bring(school, text, "invitation")["Links made"] == "0", "who has a link keeps it"
+
+    guest, path = school.client(), row["link"].removeprefix("http://testserver")
+    assert 'value="Mia M"' in guest.get(path).text
+    data = {"login": "mia", "name": "Mia M", "password": "four random words", **guest.form(path)}
+    assert guest.post(f"{path}/new", data=data).headers["location"] == f"/courses/{school.course}"
+    there = {one.login: one for one in enrolments.participants(school.store, school.course)}
+    assert (there["mia"].section, there["mia"].external_id) == ("A", "17")
+    assert there["mia"].email == "mia@uni.example"
+    assert csv_rows(school, "join-links.csv") == []
+    assert school.client().get(path).status_code == 410, "it works once"
+
+
+def test_links_of_people_are_ended_once_that_is_confirmed(school: School) -> None:
+    bring(school, "login,name\nmia,Mia\n", "invitation")
+    (row,) = csv_rows(school, "join-links.csv")
+    ines, at = school.client("ines"), f"/courses/{school.course}/people/join-links/revoke"
+    assert "End this link?" in ines.post(at).text
+    assert len(csv_rows(school, "join-links.csv")) == 1
+    assert ines.post(at, data={"confirmed": "yes"}).status_code == 303
+    assert csv_rows(school, "join-links.csv") == []
+    assert school.client().get(f"/join/{row['link'].rpartition('/')[2]}").status_code == 404
+
+
+def test_people_of_a_list_sign_on_elsewhere(school: School) -> None:
+    bring(school, "login,name,email\nmia,Mia,m@uni.example\n", "sign_on")
+    mia = people.account_by_login(school.store, "mia")
+    assert mia is not None
+    assert not mia.must_change
+    with school.store.read() as connection:
+        found = connection.execute(
+            select(PersonRow.email, PersonRow.password_hash).where(PersonRow.id == mia.id)
+        )
+        assert found.one() == ("m@uni.example", None)
+    assert kept_passwords(school) == []
+
+
+def test_a_list_says_what_it_would_change(school: School) -> None:
+    school.join("tess", Role.ASSISTANT, section="A")
+    text = (
+        "login,name,Section,ID number,role\nanna,Anna,B,7,student\ntess,Tess,A,,ta\n"
+        "ben,Ben,,,observer\nzoe,Zoe,A,7,\nleo,Leo,A,8,TaEnrollment\nmax,Max,A,9,king\n"
+    )
     ines, at = school.client("ines"), f"/courses/{school.course}/people"
-    text = "login,name\nmia,Mia Müller\nleo,=cmd()\nolga,Olga\n"
-    handed = ines.post(f"{at}/import/take-over", data={"text": text}).text
-    head, mia, leo, olga = handed_out(handed)
-    assert head == ["name", "login", "password", "address"]
-    assert mia[:2] == ["Mia Müller", "mia"]
-    assert mia[2] in SECRET.findall(handed)
-    assert people.check_password(school.store, "mia", mia[2]) is not None
-    assert leo[0] == "'=cmd()", "no cell starts a formula"
-    assert olga[1:3] == ["olga", ""]
+    page = ines.post(f"{at}/import", data={"text": text}).text
+    for told in (
+        "section none → B; id none → 7",
+        "takes part already, stays learner",
+        "new account, as assistant",
+        "The id 7 stands in line 2 already",
+        "“king” is no role",
+    ):
+        assert told in page, told
+    assert bring(school, text)["Changed"] == "1"
+    there = {one.login: one for one in enrolments.participants(school.store, school.course)}
+    assert (there["anna"].section, there["anna"].external_id) == ("B", "7")
+    assert (there["leo"].role, there["leo"].section) == (Role.ASSISTANT, "A")
+    assert there["ben"].role is Role.LEARNER
+    assert "leo" in {row["login"] for row in kept_passwords(school)}, "of assistants, too"
 
 
 def test_passwords_that_got_lost_are_given_anew_to_all_at_once(school: School) -> None:
-    ines, at = school.client("ines"), f"/courses/{school.course}/people"
-    assert "New one-time passwords" not in ines.get(at).text
-    lost = handed_out(
-        ines.post(f"{at}/import/take-over", data={"text": "login,name\nmia,Mia\nleo,Leo\n"}).text
-    )
+    at = f"/courses/{school.course}/people"
+    ines = school.client("ines")
+    assert "New one-time passwords for" not in ines.get(at).text.replace("for the ticked", "")
+    bring(school, "login,name\nmia,Mia\nleo,Leo\n")
+    lost = {row["login"]: row["password"] for row in kept_passwords(school)}
     assert "New one-time passwords for all 2" in ines.get(at).text
-    again = handed_out(ines.post(f"{at}/passwords").text)
-    assert [row[1] for row in again] == ["login", "leo", "mia"]
-    assert people.check_password(school.store, "leo", lost[2][2]) is None
-    assert people.check_password(school.store, "leo", again[1][2]) is not None
+    assert len(SECRET.findall(ines.post(f"{at}/passwords").text)) == 2
+    again = {row["login"]: row["password"] for row in kept_passwords(school)}
+    assert people.check_password(school.store, "leo", lost["leo"]) is None
+    assert people.check_password(school.store, "leo", again["leo"]) is not None
     assert people.check_password(school.store, "anna", PASSWORD) is not None, "who has one keeps it"
     assert school.client("anna").post(f"{at}/passwords").status_code == 404
+
+
+def test_ticked_people_get_new_passwords_once_that_is_confirmed(school: School) -> None:
+    bring(school, "login,name\nmia,Mia\n")
+    mia, ines, at = people.account_by_login(school.store, "mia"), school.client("ines"), "people"
+    assert mia is not None
+    people.set_password(school.store, mia.id, "her very own words", must_change=False, actor_id=mia.id)
+    place = f"/courses/{school.course}/{at}/reset"
+    ticked = {"person": [str(mia.id), str(school.people["ines"]), str(school.people["olga"])]}
+    asked = ines.post(place, data=ticked)
+    assert "New one-time passwords for 1 person?" in asked.text
+    assert people.check_password(school.store, "mia", "her very own words") is not None
+    (secret,) = SECRET.findall(ines.post(place, data={**ticked, "confirmed": "yes"}).text)
+    assert people.check_password(school.store, "mia", secret) is not None
+    assert [row["password"] for row in kept_passwords(school)] == [secret]
+    assert people.check_password(school.store, "ines", PASSWORD) is not None
+    assert people.check_password(school.store, "olga", PASSWORD) is not None
+
+
+def test_people_are_put_into_sections_and_looked_up_by_them(school: School) -> None:
+    ines, at = school.client("ines"), f"/courses/{school.course}/people"
+    ticked = [str(school.people["anna"]), str(school.people["olga"])]
+    assert ines.post(f"{at}/section", data={"person": ticked, "section": "Monday"}).status_code == 303
+    assert ines.post(f"{at}/section", data={"section": "Monday"}).status_code == 303
+    there = {one.login: one.section for one in enrolments.participants(school.store, school.course)}
+    assert (there["anna"], there["ben"]) == ("Monday", None)
+    olgas = enrolments.participants(school.store, school.other_course)
+    assert {one.section for one in olgas} == {None}, "nobody of another course"
+    monday = ines.get(f"{at}?section=Monday").text
+    assert ">Anna</a>" in monday
+    assert ">Ben</a>" not in monday
+    assert ">Ben</a>" in ines.get(f"{at}?section=-").text
+    assert ">Ben</a>" in ines.get(f"{at}?q=BEN").text
+    place = f"{at}/{school.people['anna']}"
+    assert ines.post(f"{place}/details", data={"section": "", "external_id": "s17"}).status_code == 303
+    anna = next(one for one in enrolments.participants(school.store, school.course) if one.login == "anna")
+    assert (anna.section, anna.external_id) == (None, "s17")
+    assert "s17" in ines.get(place).text
+
+
+def test_a_role_that_gives_a_say_is_asked_for_first(school: School) -> None:
+    ines, place = school.client("ines"), f"/courses/{school.course}/people/{school.people['anna']}"
+    for role in ("instructor", "assistant", "observer"):
+        assert f"Make Anna an {role}?" in ines.post(f"{place}/role", data={"role": role}).text
+        assert ines.post(f"{place}/role", data={"role": role, "confirmed": "yes"}).status_code == 303
+        there = {one.login: one.role for one in enrolments.participants(school.store, school.course)}
+        assert there["anna"] == role
+    assert ines.post(f"{place}/role", data={"role": "learner"}).status_code == 303
+    assert ines.post(f"{place}/role", data={"role": "admin"}).headers["location"].endswith("/people") is True
+
+
+def test_a_learner_reads_their_total(school: School) -> None:
+    anna, place = school.client("anna"), f"/courses/{school.course}"
+    assert "Your total: 0 %" in anna.get(place).text
+    school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0))
+    assert "Your total: 20 %" in anna.get(place).text
+    assert "Your total" not in school.client("ines").get(place).text
 
 
 def test_one_learner_is_added_and_signs_in_with_what_was_shown(school: School) -> None:
@@ -212,17 +424,24 @@ def test_nobody_locks_themselves_out(school: School) -> None:
 
 def test_a_persons_page_says_how_they_stand(school: School) -> None:
     attempt = school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0))
+    reviews.comment(school.store, attempt, "Look at the sampler", author_id=school.people["ines"])
+    later = datetime.now(UTC) + timedelta(days=3)
+    enrolments.extend(
+        school.store, school.task, later, person_id=school.people["anna"], reason="was ill", actor_id=None
+    )
     ines, place = school.client("ines"), f"/courses/{school.course}/people/{school.people['anna']}"
     text = ines.get(place).text
+    assert "Look at the sampler" in text
+    assert "was ill" in text
     assert f'href="/attempts/{attempt}"' in text
     assert "40 of 100" in text
     assert "not handed in" in text
     assert "20 % in all" in text
-    assert "No sign-in is on record" in text
+    assert "none is on record" in text
     browser = school.client()
     data = {"login": "anna", "password": PASSWORD, **browser.form("/sign-in")}
     assert browser.post("/sign-in", data=data).status_code == 303
-    assert "Last signed in" in ines.get(place).text
+    assert "none is on record" not in ines.get(place).text
 
 
 def test_removing_keeps_what_was_handed_in(school: School) -> None:

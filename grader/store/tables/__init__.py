@@ -34,12 +34,14 @@ from grader.store.tables.lti_launch import LtiLaunchRow
 from grader.store.tables.lti_platform import LtiPlatformRow, LtiRegistrationRow
 from grader.store.tables.mail import BouncedAddressRow, MailChoiceRow
 from grader.store.tables.membership import MembershipRow
+from grader.store.tables.one_time_password import OneTimePasswordRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
 from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
 from grader.store.tables.regrade_request import RegradeRequestRow
 from grader.store.tables.retention import DeletedContentRow, RetentionRuleRow
 from grader.store.tables.review import CommentEntryRow, CommentRow, OverrideRow
+from grader.store.tables.roster_import import RosterImportRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
 from grader.store.tables.task_version import TaskVersionRow
@@ -88,11 +90,13 @@ __all__ = [
     "LtiScoreRow",
     "MailChoiceRow",
     "MembershipRow",
+    "OneTimePasswordRow",
     "OutboxRow",
     "OverrideRow",
     "PersonRow",
     "RegradeRequestRow",
     "RetentionRuleRow",
+    "RosterImportRow",
     "SourceRow",
     "StandingRow",
     "SubmissionRow",

@@ -12,7 +12,12 @@ from grader.store.tables.person import Role
 
 
 class InvitationRow(Base):
-    """A code, the role that it gives, until when, and how often it may be used (None: as often as asked)."""
+    """A code, the role that it gives, until when, and how often it may be used (None: as often as asked).
+
+    Attributes:
+        section, external_id: of whoever enters with it, as `EnrolmentRow` has them.
+        login, name, email: of the one person whom it is for, as a list named them; None: it is for many.
+    """
 
     __tablename__ = "invitations"
 
@@ -24,3 +29,8 @@ class InvitationRow(Base):
     max_uses: Mapped[int | None]
     num_uses: Mapped[int] = mapped_column(default=0)
     revoked_at: Mapped[datetime | None]
+    section: Mapped[str | None] = mapped_column(SafeString(120))
+    external_id: Mapped[str | None] = mapped_column(SafeString(120))
+    login: Mapped[str | None] = mapped_column(SafeString(120))
+    name: Mapped[str | None] = mapped_column(SafeString(200))
+    email: Mapped[str | None] = mapped_column(SafeString(254))

@@ -13,7 +13,7 @@ from grader.store.tables.base import Base, Id, SafeString, one_of
 
 
 class Role(StrEnum):
-    """What somebody may do: on the site (learner, instructor, admin, ci), or in a course (the first four)."""
+    """What somebody may do, on the site (`SITE_ROLES`) or in a course (`COURSE_ROLES`)."""
 
     LEARNER = "learner"
     INSTRUCTOR = "instructor"
@@ -25,6 +25,8 @@ class Role(StrEnum):
     CI = "ci"
 
 
+SITE_ROLES = (Role.LEARNER, Role.INSTRUCTOR, Role.ADMIN, Role.CI)
+"""What somebody can be on the site; what they are in a course is said there."""
 COURSE_ROLES = (Role.LEARNER, Role.ASSISTANT, Role.OBSERVER, Role.INSTRUCTOR)
 """What somebody can be in a course."""
 TRIES_OUT = (Role.INSTRUCTOR, Role.ASSISTANT)

@@ -7,10 +7,10 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.store import people
-from grader.store.enrolments import courses_of
 from grader.store.erasure import erase
+from grader.store.own_courses import courses_of
 from grader.store.people import Account
-from grader.store.tables.person import Role
+from grader.store.tables.person import SITE_ROLES, Role
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Admin, Id, Visitor, not_found
@@ -42,7 +42,7 @@ def show(request: Request, service: ServiceDep, visitor: Admin, q: str = "", sta
 def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
     """A new account with a one-time password, shown once; programs get none, they use tokens."""
     login, name = form.needed("login", "A login").casefold(), form.needed("name", "A name")
-    role = Role(form.one_of("role", list(Role)))
+    role = Role(form.one_of("role", SITE_ROLES))
     trouble = problem_with(login, name) if form.good else None
     if trouble is not None:
         form.errors["login"] = trouble
@@ -97,7 +97,7 @@ def change_role(
         return flash.redirect(
             _at(found), service.secret, "Let another administrator change your role.", kind="problem"
         )
-    role = Role(form.one_of("role", list(Role)))
+    role = Role(form.one_of("role", SITE_ROLES))
     if role in _POWERS and role is not found.role and not is_confirmed(form):
         question = Question(
             f"Give {found.name} the role {role}?",

@@ -17,6 +17,7 @@ from grader.store.limits import UNRELEASED
 from grader.store.progress import OwnTask, progress
 from grader.web import flash
 from grader.web.learner.late_days_left import late_days_left
+from grader.web.learner.own_total import own_total
 from grader.web.lookups.catalog import about_course, cached_course, cached_task
 from grader.web.security.access import SignedIn, VisibleCourse
 from grader.web.service import ServiceDep
@@ -79,6 +80,7 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         revocation_reason=""
         if certificate is None or certificate.revoked_at is None
         else certificates.revocation_reasons(service.store, course.id).get(visitor.account.id, ""),
+        total=None if reads else own_total(owned),
         teaches=teaches,
         reads=reads,
         overview=course_overview(service.store, course.id, learners) if reads else None,

@@ -6,16 +6,16 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.store.invitations import InvitationFacts, invitations_of, invite, revoke_invitation
-from grader.store.tables.person import Role
+from grader.store.tables.person import COURSE_ROLES, Role
 from grader.web.security.access import not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.qr_codes import qr_data_uri
+from grader.web.staff.roster import MAX_DETAIL
 
 router = APIRouter()
 _HOUR_S = 3600.0
 _LIFETIMES = (("1", "an hour"), ("12", "12 hours"), ("72", "3 days"), ("336", "two weeks"), ("", "no end"))
-_ROLES = (Role.LEARNER, Role.INSTRUCTOR)
 
 
 @router.get("/courses/{course_id}/invitations")
@@ -29,13 +29,15 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     """A new code."""
     hours = form.one_of("hours", [value for value, _ in _LIFETIMES])
     uses = form.whole("uses", least=1, most=100_000)
-    role = Role(form.one_of("role", _ROLES))
+    role = Role(form.one_of("role", COURSE_ROLES))
+    section = form.text("section", most=MAX_DETAIL) or None
     if not form.good:
         return _page(request, form, 422)
     code = invite(
         request.service.store,
         request.course.id,
         role=role,
+        section=section,
         lifetime_s=float(hours) * _HOUR_S if hours else None,
         max_uses=uses,
         actor_id=request.actor,
@@ -67,7 +69,7 @@ def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -
             "found": invitations_of(request.service.store, request.course.id),
             "form": form,
             "lifetimes": _LIFETIMES,
-            "roles": _ROLES,
+            "roles": COURSE_ROLES,
             "site": request.service.site(request.http),
             "named": request.service.site(request.http) == request.service.origin(request.http),
         },

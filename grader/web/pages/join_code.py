@@ -79,7 +79,13 @@ def enter_new(
     if not errors:
         try:
             with AT_ONCE:
-                person_id = people.add_person(service.store, typed["login"], typed["name"], password=password)
+                person_id = people.add_person(
+                    service.store,
+                    typed["login"],
+                    typed["name"],
+                    password=password,
+                    email=opens.email or None,
+                )
         except UsageError as error:
             taken = "taken" in str(error)
             errors["login" if taken else "password"] = (
@@ -158,7 +164,7 @@ def _page(
         opens=opens,
         closed=closed,
         errors=errors or {},
-        typed=typed or {"login": "", "name": ""},
+        typed=typed or {"login": opens.login if opens else "", "name": opens.name if opens else ""},
         least=people.MIN_PASSWORD,
         sign_on=service.sign_on,
     )

@@ -1,184 +1,194 @@
-"""The people of a course: who they are, a new password for one, their role, ending their part, erasing them."""
+"""The people of a course: who they are, one more of them, and what is done for many at once."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.errors import UsageError
-from grader.store import certificates, enrolments
-from grader.store.class_list import without_own_password
+from grader.report.wording import plural
+from grader.store import enrolments
+from grader.store.enrolment_details import set_section
 from grader.store.enrolments import Participant
-from grader.store.erasure import erase
+from grader.store.one_time_passwords import without_own_password
+from grader.store.personal_invitations import personal_invitations
+from grader.store.roster_imports import RosterLine
 from grader.store.tables.person import Role
 from grader.web.confirmation import Question, ask_first, is_confirmed
-from grader.web.security.access import Id, not_found
 from grader.web.staff import accounts
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep, ReaderRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
-from grader.web.staff.learner_overview import learner_overview
+from grader.web.staff.links import link
 from grader.web.staff.password_handouts import handouts
-from grader.web.staff.roster import ListedPerson, problem_with
+from grader.web.staff.roster import MAX_DETAIL, problem_with
 
 router = APIRouter()
-_ROLES = (Role.LEARNER, Role.INSTRUCTOR)
+_PAGE = 100
+"""As many as one form may tick."""
+_NO_SECTION = "-"
+"""In an address: those who are in no section."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Whom an address asks for."""
+
+    section: str = ""
+    q: str = ""
+    page: int = 1
 
 
 @router.get("/courses/{course_id}/people")
-def show(request: ReaderRequestDep) -> HTMLResponse:
-    """Everybody in the course."""
-    return _page(request, SubmittedForm({}, {}))
+def show(request: ReaderRequestDep, section: str = "", q: str = "", page: int = 1) -> HTMLResponse:
+    """Everybody in the course whom the asker is shown, or those of a section or name, a hundred at a time."""
+    return _page(request, SubmittedForm({}, {}), _Wanted(section, q.strip()[:200], page))
 
 
 @router.post("/courses/{course_id}/people")
 def add(request: CourseRequestDep, form: FormDep) -> Response:
     """One more learner, with an account that is made if there is none."""
     login, name = form.needed("login", "A login").casefold(), form.needed("name", "A name")
+    section = form.text("section", most=MAX_DETAIL) or None
     trouble = problem_with(login, name) if form.good else None
     if trouble is not None:
         form.errors["login"] = trouble
     if not form.good:
-        return _page(request, form, 422)
-    planned = accounts.plan(request.service.store, request.course.id, [ListedPerson(0, login, name)])
-    if planned[0].inside:
-        return request.redirect("people", f"{planned[0].listed.login} takes part already.", kind="note")
+        return _page(request, form, status_code=422)
+    one = RosterLine(0, login, name, email=login if "@" in login else None, section=section)
+    planned = accounts.plan(request.service.store, request.course.id, [one])
+    if planned[0].inside is not None:
+        return request.redirect("people", f"{one.login} takes part already.", kind="note")
     return handouts(
-        request,
-        accounts.enrol_planned(request.service.store, request.course.id, planned, actor_id=request.actor),
+        request, (accounts.add_one(request.service, request.course.id, one, actor_id=request.actor),)
     )
+
+
+@router.post("/courses/{course_id}/people/section")
+def put_into_section(request: CourseRequestDep, form: FormDep) -> Response:
+    """Put the ticked people into a section, or into none."""
+    chosen = _ticked(request, form)
+    if not chosen:
+        return _tick_first(request)
+    section = form.text("section", most=MAX_DETAIL) or None
+    ids = [one.person_id for one in chosen]
+    number = set_section(request.service.store, request.course.id, ids, section, actor_id=request.actor)
+    where = "no section" if section is None else f"section {section}"
+    return request.redirect("people", f"{_people(number)} changed: in {where} now.")
 
 
 @router.post("/courses/{course_id}/people/passwords")
 def reissue(request: CourseRequestDep) -> Response:
-    """New one-time passwords for all who have not chosen one: the page with those before was lost."""
-    made = accounts.reissue_passwords(request.service.store, request.visitor, request.course.id)
+    """New one-time passwords for all who have not chosen one: those before were lost."""
+    made = accounts.reissue_passwords(request.service, request.visitor, request.course.id)
     if not made:
         return request.redirect("people", "Everybody has chosen a password by now.", kind="note")
     return handouts(request, made)
 
 
-@router.get("/courses/{course_id}/people/{person_id}")
-def show_one(request: ReaderRequestDep, person_id: Id) -> HTMLResponse:
-    """One of them, and what can be done for them."""
-    return _one(request, _participant(request, person_id), "")
-
-
-@router.post("/courses/{course_id}/people/{person_id}/password")
-def reset(request: CourseRequestDep, person_id: Id) -> Response:
-    """A one-time password for somebody who has forgotten theirs, shown once."""
-    one = _participant(request, person_id)
-    if not accounts.may_manage(request.service.store, request.visitor, one.person_id):
-        return request.redirect(f"people/{one.person_id}", _not_yours(one), kind="problem")
-    return handouts(
-        request, (accounts.reset_password(request.service.store, one.person_id, actor_id=request.actor),)
-    )
-
-
-@router.post("/courses/{course_id}/people/{person_id}/role")
-def change_role(request: CourseRequestDep, person_id: Id, form: FormDep) -> Response:
-    """Let somebody teach the course, or only learn in it."""
-    one = _participant(request, person_id)
-    role = Role(form.one_of("role", _ROLES))
-    if one.person_id == request.actor and role is Role.LEARNER and not request.visitor.is_admin:
-        return request.redirect(
-            "people", "You would lock yourself out; let another instructor do it.", kind="problem"
-        )
-    if role is Role.INSTRUCTOR and one.role is not role and not is_confirmed(form):
+@router.post("/courses/{course_id}/people/reset")
+def reset_many(request: CourseRequestDep, form: FormDep) -> Response:
+    """New one-time passwords for the ticked people, whatever they have now; asked first."""
+    chosen = _ticked(request, form)
+    if not chosen:
+        return _tick_first(request)
+    ids = [one.person_id for one in chosen]
+    allowed = accounts.managed(request.service.store, request.visitor, ids)
+    if not allowed:
+        text = "None of these accounts is yours to look after; an administrator can give them new passwords."
+        return request.redirect("people", text, kind="problem")
+    if not is_confirmed(form):
+        left = len(ids) - len(allowed)
         question = Question(
-            f"Make {one.name} an instructor?",
-            f"They will see and change everything in “{request.course.title}”: all scripts and grades, the dates, "
-            "and who takes part. What they have handed in no longer stands in the gradebook.",
-            "Make them an instructor",
-            f"{request.at}/people/{one.person_id}",
+            f"New one-time passwords for {_people(len(allowed))}?",
+            "The passwords that they have stop working, and their sessions and tokens end."
+            + (f" {left} of the ticked have accounts that are not yours to look after." if left else ""),
+            "Make new passwords",
+            f"{request.at}/people",
             fields=form.values,
         )
         return ask_first(request.service, request.http, request.visitor, question)
-    enrolments.enrol(request.service.store, request.course.id, one.person_id, role, actor_id=request.actor)
-    return request.redirect("people", f"{one.name} is {role} in this course now.")
-
-
-@router.post("/courses/{course_id}/people/{person_id}/remove")
-def remove(request: CourseRequestDep, person_id: Id) -> Response:
-    """End somebody's part in the course; what they handed in stays."""
-    one = _participant(request, person_id)
-    if one.person_id == request.actor and not request.visitor.is_admin:
-        return request.redirect(
-            "people", "You would lock yourself out; let another instructor do it.", kind="problem"
-        )
-    enrolments.leave(request.service.store, request.course.id, one.person_id, actor_id=request.actor)
-    return request.redirect(
-        "people", f"{one.name} takes no part any more. What they handed in is kept until it is erased."
+    return handouts(
+        request, accounts.reissue_passwords(request.service, request.visitor, request.course.id, ids)
     )
 
 
-@router.post("/courses/{course_id}/people/{person_id}/erase")
-def do_erase(request: CourseRequestDep, person_id: Id, form: FormDep) -> Response:
-    """Erase somebody, if their login was typed."""
-    one = _participant(request, person_id)
-    if not accounts.may_manage(request.service.store, request.visitor, one.person_id):
-        return request.redirect(f"people/{one.person_id}", _not_yours(one), kind="problem")
-    if form.text("confirm").casefold() != one.login:
-        return _one(request, one, f"Type {one.login} to confirm.", 422)
-    try:
-        gone = erase(request.service.store, request.service.files, one.person_id, actor_id=request.actor)
-    except UsageError as error:
-        return request.redirect("people", f"{error}", kind="problem")
-    return request.redirect(
-        "people",
-        f"Erased, with {gone.num_submissions} submissions and {gone.num_files} files. Nothing brings it back.",
-    )
-
-
-def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:
-    everybody = enrolments.participants(request.service.store, request.course.id)
+def _page(
+    request: CourseRequest, form: SubmittedForm, wanted: _Wanted = _Wanted(), status_code: int = 200
+) -> HTMLResponse:
+    store, course_id = request.service.store, request.course.id
+    everybody = enrolments.participants(store, course_id)
     # Who teaches is no secret; of learners one is shown one's own.
-    found = [one for one in everybody if one.role is not Role.LEARNER or _is_shown(request, one)]
+    there = [one for one in everybody if one.role is not Role.LEARNER or is_shown(request, one)]
+    sections = sorted({one.section for one in there if one.section is not None}, key=str.casefold)
+    section = wanted.section if wanted.section in (*sections, _NO_SECTION) else ""
+    found = [
+        one
+        for one in there
+        if (not section or (one.section or _NO_SECTION) == section) and _holds(one, wanted.q.casefold())
+    ]
+    num_pages = max(1, -(-len(found) // _PAGE))
+    number = min(max(wanted.page, 1), num_pages)
+    teaches = request.visitor.teaches(course_id)
     return request.page(
         "people.html.j2",
         {
-            "people": found,
-            "linked": {one.person_id for one in found if _is_shown(request, one)},
-            "num_learners": sum(one.role is Role.LEARNER for one in found),
-            "num_waiting": len(without_own_password(request.service.store, request.course.id)),
+            "people": found[(number - 1) * _PAGE : number * _PAGE],
+            "pages": [
+                (one, link(f"{request.at}/people", {"section": section, "q": wanted.q, "page": one}))
+                for one in range(1, num_pages + 1)
+            ],
+            "number": number,
+            "q": wanted.q,
+            "linked": {one.person_id for one in found if is_shown(request, one)},
+            "sections": sections,
+            "section": section,
+            "no_section": _NO_SECTION,
+            "counts": _counts(found),
+            "num_waiting": len(without_own_password(store, course_id)) if teaches else 0,
+            "num_kept": len(accounts.kept_passwords(request.service, request.visitor, course_id))
+            if teaches
+            else 0,
+            "num_invited": len(personal_invitations(store, course_id)) if teaches else 0,
             "form": form,
         },
         status_code,
     )
 
 
-def _one(request: CourseRequest, one: Participant, error: str, status_code: int = 200) -> HTMLResponse:
-    own = enrolments.courses_of(request.service.store, one.person_id)
-    return request.page(
-        "person.html.j2",
-        {
-            "person": one,
-            "own": own,
-            "overview": learner_overview(request.service.store, request.course.id, one.person_id),
-            "certificate": certificates.certificate_of(
-                request.service.store, request.course.id, one.person_id
-            ),
-            "allowed": accounts.may_manage(request.service.store, request.visitor, one.person_id),
-            "refusal": _not_yours(one),
-            "myself": one.person_id == request.actor,
-            "error": error,
-        },
-        status_code,
-    )
+def _counts(found: Sequence[Participant]) -> str:
+    """How many there are of each role, as a sentence."""
+    told = []
+    for role in (Role.LEARNER, Role.ASSISTANT, Role.OBSERVER, Role.INSTRUCTOR):
+        number = sum(one.role is role for one in found)
+        if number or role is Role.LEARNER:
+            told.append(plural(number, role.value))
+    return f"{', '.join(told[:-1])} and {told[-1]}." if len(told) > 1 else f"{told[0]}."
 
 
-def _participant(request: CourseRequest, person_id: int) -> Participant:
-    for one in enrolments.participants(request.service.store, request.course.id):
-        if one.person_id == person_id and _is_shown(request, one):
-            return one
-    raise not_found()
+def _holds(one: Participant, text: str) -> bool:
+    known = (one.name, one.login, one.external_id, one.email)
+    return any(text in part.casefold() for part in known if part)
 
 
-def _is_shown(request: CourseRequest, one: Participant) -> bool:
+def is_shown(request: CourseRequest, one: Participant) -> bool:
+    """Whether the asker is shown how this participant does."""
     return request.visitor.reads_learner(request.course.id, one.role, one.section)
 
 
-def _not_yours(one: Participant) -> str:
-    return (
-        f"{one.name} has or had a part in courses that you do not teach, has an account from elsewhere, or is more than"
-        " a learner (or it is your own account), so only an administrator may do this."
-    )
+def _ticked(request: CourseRequest, form: SubmittedForm) -> list[Participant]:
+    wanted = set(form.ids("person"))
+    return [
+        one
+        for one in enrolments.participants(request.service.store, request.course.id)
+        if one.person_id in wanted
+    ]
+
+
+def _tick_first(request: CourseRequest) -> Response:
+    return request.redirect("people", "Tick the people first.", kind="problem")
+
+
+def _people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number} people"

@@ -1,25 +1,34 @@
-"""Bringing a list of people into a course: read, shown with everything that is wrong in it, then taken over."""
+"""Bringing a list of people into a course: read, shown with all that is wrong in it, then taken over meanwhile."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.errors import UsageError
+from grader.store import roster_imports
+from grader.store.personal_invitations import personal_invitations, revoke_personal
+from grader.store.tables.roster_import import Admission
+from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.security.access import Id, not_found
 from grader.web.staff import accounts
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.csv_files import to_csv
 from grader.web.staff.form import FormDep, SubmittedForm
-from grader.web.staff.password_handouts import handouts
+from grader.web.staff.password_handouts import handouts_csv
 from grader.web.staff.roster import MAX_BYTES, Roster, read_roster, read_text
+from grader.web.staff.roster_job import start_taking_over
 
 router = APIRouter()
 
 
 @router.get("/courses/{course_id}/people/import")
 def show(request: CourseRequestDep) -> HTMLResponse:
-    """Where a list is chosen or pasted."""
+    """Where a list is chosen or pasted, and what became of those before."""
+    found = roster_imports.imports_of(request.service.store, request.course.id)
+    if any(one.finished_at is None for one in found):
+        start_taking_over(request.service)
     return request.page(
-        "import.html.j2", {"roster": None, "planned": (), "text": "", "num_new": 0, "error": ""}
+        "import.html.j2", {"roster": None, "planned": (), "text": "", "num_new": 0, "imports": found}
     )
 
 
@@ -33,23 +42,65 @@ def preview(request: CourseRequestDep, form: FormDep) -> Response:
 
 @router.post("/courses/{course_id}/people/import/take-over")
 def take_over(request: CourseRequestDep, form: FormDep) -> Response:
-    """Make the accounts and enrol them; the list is read again as it was previewed."""
+    """Keep the list to be taken over in the background; it is read again as it was previewed."""
     text = form.values.get("text", [""])[0]
     roster = read_text(text)
-    if not roster.people:
+    admission = form.one_of("admission", list(Admission)) if form.ticked("admission") else Admission.PASSWORD
+    if not roster.people or not form.good:
         return _preview(request, roster, text)
-    planned = accounts.plan(request.service.store, request.course.id, roster.people)
-    try:
-        made = accounts.enrol_planned(
-            request.service.store, request.course.id, planned, actor_id=request.actor
+    import_id = roster_imports.begin(
+        request.service.store, request.course.id, roster.people, Admission(admission), actor_id=request.actor
+    )
+    start_taking_over(request.service)
+    return request.redirect(f"people/imports/{import_id}")
+
+
+@router.get("/courses/{course_id}/people/imports/{import_id}")
+def show_import(request: CourseRequestDep, import_id: Id) -> HTMLResponse:
+    """How far a list is, what came of it and what could not be taken over."""
+    found = roster_imports.roster_import(request.service.store, request.course.id, import_id)
+    if found is None:
+        raise not_found()
+    if found.finished_at is None:
+        start_taking_over(request.service)
+    return request.page("roster_import.html.j2", {"found": found})
+
+
+@router.get("/courses/{course_id}/people/one-time-passwords.csv")
+def passwords_csv(request: CourseRequestDep) -> Response:
+    """One-time passwords that nobody has used yet, as often as it is asked for."""
+    kept = accounts.kept_passwords(request.service, request.visitor, request.course.id)
+    return request.download("one-time-passwords.csv", "text/csv; charset=utf-8", handouts_csv(request, kept))
+
+
+@router.get("/courses/{course_id}/people/join-links.csv")
+def links_csv(request: CourseRequestDep) -> Response:
+    """The links of those who were invited one by one and are not here yet."""
+    site = request.service.site(request.http)
+    table = to_csv(
+        ("section", "name", "login", "email", "role", "link"),
+        (
+            (one.section, one.name, one.login, one.email, one.role, f"{site}/join/{one.code}")
+            for one in personal_invitations(request.service.store, request.course.id)
+        ),
+    )
+    return request.download("join-links.csv", "text/csv; charset=utf-8", table)
+
+
+@router.post("/courses/{course_id}/people/join-links/revoke")
+def revoke_links(request: CourseRequestDep, form: FormDep) -> Response:
+    """End all of these links."""
+    number = len(personal_invitations(request.service.store, request.course.id))
+    if number and not is_confirmed(form):
+        question = Question(
+            "End this link?" if number == 1 else f"End the links of {number} people?",
+            "Who has not joined yet can no longer do so by them; whoever is in the course stays.",
+            "End them",
+            f"{request.at}/people",
         )
-    except UsageError as error:
-        return _preview(request, roster, text, str(error))
-    if not made:
-        return request.redirect(
-            "people", "Everybody on the list took part already; nothing has changed.", kind="note"
-        )
-    return handouts(request, made)
+        return ask_first(request.service, request.http, request.visitor, question)
+    revoke_personal(request.service.store, request.course.id, actor_id=request.actor)
+    return request.redirect("people", "These links no longer let anybody in.")
 
 
 def _text(form: SubmittedForm) -> str | Roster:
@@ -60,7 +111,7 @@ def _text(form: SubmittedForm) -> str | Roster:
     return form.values.get("text", [""])[0]
 
 
-def _preview(request: CourseRequest, roster: Roster, text: str, error: str = "") -> HTMLResponse:
+def _preview(request: CourseRequest, roster: Roster, text: str) -> HTMLResponse:
     planned = accounts.plan(request.service.store, request.course.id, roster.people)
     return request.page(
         "import.html.j2",
@@ -69,7 +120,7 @@ def _preview(request: CourseRequest, roster: Roster, text: str, error: str = "")
             "planned": planned,
             "num_new": sum(not one.known for one in planned),
             "text": text or roster.as_text(),
-            "error": error,
+            "imports": (),
         },
-        422 if error or not roster.people else 200,
+        200 if roster.people else 422,
     )

@@ -14,8 +14,8 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from grader.store.enrolments import OwnCourse, courses_of
 from grader.store.learners import Learners
+from grader.store.own_courses import OwnCourse, courses_of
 from grader.store.people import Account
 from grader.store.sessions import account_in_session
 from grader.store.tables.api_token import Scope

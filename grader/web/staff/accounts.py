@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.errors import UsageError
-from grader.store import class_list, enrolments, people
+from grader.store import class_list, enrolments, one_time_passwords, people
 from grader.store.care import caring_courses
 from grader.store.class_list import ListedAccount
 from grader.store.database import Store
+from grader.store.enrolments import Participant
+from grader.store.one_time_passwords import NewPassword
+from grader.store.roster_imports import RosterLine
+from grader.store.tables.person import Role
 from grader.web.security.access import Visitor
-from grader.web.staff.roster import ListedPerson
-
-MOST_NEW = 500
+from grader.web.service import WebService
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +30,36 @@ class PasswordHandout:
     name: str
     login: str
     password: str | None
+    section: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedEnrolment:
-    """One line of a list before it is taken over: whether the account is there, and takes part already."""
+    """One line of a list before it is taken over: whether the account is there, and what they are in the course now."""
 
-    listed: ListedPerson
+    listed: RosterLine
     known: bool
-    inside: bool
+    inside: Participant | None
 
     @property
     def what(self) -> str:
         """What would happen, in words."""
-        if self.inside:
-            return "takes part already"
-        return "new account" if not self.known else "enrol the account that is there"
+        if self.inside is None:
+            return ("new account" if not self.known else "enrol the account that is there") + self._as
+        changes = [
+            f"{name} {old or 'none'} → {new}"
+            for name, old, new in (
+                ("section", self.inside.section, self.listed.section),
+                ("id", self.inside.external_id, self.listed.external_id),
+            )
+            if new is not None and new != old
+        ]
+        stays = "" if self.inside.role is self.listed.role else f", stays {self.inside.role}"
+        return ("; ".join(changes) if changes else "takes part already") + stays
+
+    @property
+    def _as(self) -> str:
+        return "" if self.listed.role is Role.LEARNER else f", as {self.listed.role}"
 
 
 def may_manage(store: Store, visitor: Visitor, person_id: int) -> bool:
@@ -51,52 +67,73 @@ def may_manage(store: Store, visitor: Visitor, person_id: int) -> bool:
     return person_id in managed(store, visitor, [person_id])
 
 
-def managed(store: Store, visitor: Visitor, person_ids: Sequence[int]) -> set[int]:
-    """Those of these accounts that this visitor may reset and erase; one's own never is among them."""
+def managed(
+    store: Store, visitor: Visitor, person_ids: Sequence[int], *, staff_too: bool = False
+) -> set[int]:
+    """Those of these accounts that this visitor may reset and erase; one's own never is among them.
+
+    `staff_too`: also those that are more than a learner in courses of theirs alone.
+    """
     others = [one for one in person_ids if one != visitor.account.id]
     if visitor.is_admin:
         return set(others)
-    caring = caring_courses(store, others)
+    caring = caring_courses(store, others, staff_too=staff_too)
     return {one for one, courses in caring.items() if courses and all(map(visitor.teaches, courses))}
 
 
-def plan(store: Store, course_id: int, listed: Sequence[ListedPerson]) -> tuple[PlannedEnrolment, ...]:
+def plan(store: Store, course_id: int, listed: Sequence[RosterLine]) -> tuple[PlannedEnrolment, ...]:
     """What taking over a list would do."""
-    inside = {one.login for one in enrolments.participants(store, course_id)}
+    inside = {one.login: one for one in enrolments.participants(store, course_id)}
     known = class_list.known_names(store, [one.login for one in listed])
-    return tuple(PlannedEnrolment(one, one.login in known, one.login in inside) for one in listed)
+    return tuple(PlannedEnrolment(one, one.login in known, inside.get(one.login)) for one in listed)
 
 
-def enrol_planned(
-    store: Store, course_id: int, planned: Sequence[PlannedEnrolment], *, actor_id: int
+def add_one(service: WebService, course_id: int, one: RosterLine, *, actor_id: int) -> PasswordHandout:
+    """Enrol somebody, with an account that is made if there is none; what to hand out."""
+    password = people.one_time_password()
+    listed = ListedAccount(one.login, one.name, password, one.role, one.email, one.section, one.external_id)
+    seal = service.one_time_passwords.seal
+    (made,) = class_list.take_over(service.store, course_id, [listed], seal=seal, actor_id=actor_id)
+    return PasswordHandout(made.name, made.login, password if made.new_account else None)
+
+
+def reissue_passwords(
+    service: WebService, visitor: Visitor, course_id: int, chosen: Sequence[int] | None = None
 ) -> tuple[PasswordHandout, ...]:
-    """Make the accounts that are missing and enrol everybody who is not in the course; returns what to hand out.
+    """New one-time passwords for those of a course whom this visitor looks after; all their sessions and tokens end.
 
-    Raises:
-        UsageError: more than `MOST_NEW` accounts would be new.
+    `chosen`: for these, whatever password they have; None: for all learners who have not chosen one.
     """
-    if sum(not one.known for one in planned) > MOST_NEW:
-        raise UsageError(f"at most {MOST_NEW} new accounts at once; split the list")
-    passwords = {one.listed.login: people.one_time_password() for one in planned}
-    listed = [
-        ListedAccount(one.listed.login, one.listed.name, passwords[one.listed.login]) for one in planned
-    ]
-    return tuple(
-        PasswordHandout(one.name, one.login, passwords[one.login] if one.new_account else None)
-        for one in class_list.take_over(store, course_id, listed, actor_id=actor_id)
-        if one.enrolled
-    )
-
-
-def reissue_passwords(store: Store, visitor: Visitor, course_id: int) -> tuple[PasswordHandout, ...]:
-    """New one-time passwords for all learners of a course who have not chosen one and whom this visitor looks after."""
-    waiting = class_list.without_own_password(store, course_id)
+    store = service.store
+    waiting = one_time_passwords.without_own_password(store, course_id) if chosen is None else chosen
     allowed = managed(store, visitor, waiting)
     theirs = [one for one in waiting if one in allowed]
     passwords = {person_id: people.one_time_password() for person_id in theirs}
-    given = class_list.reissue(store, passwords, actor_id=visitor.account.id)
+    new = {
+        person_id: NewPassword(people.one_time_hash(password), service.one_time_passwords.seal(password))
+        for person_id, password in passwords.items()
+    }
+    given = one_time_passwords.reissue(
+        store, course_id, new, chosen_too=chosen is not None, actor_id=visitor.account.id
+    )
     return tuple(
         PasswordHandout(given[one][1], given[one][0], passwords[one]) for one in theirs if one in given
+    )
+
+
+def kept_passwords(service: WebService, visitor: Visitor, course_id: int) -> tuple[PasswordHandout, ...]:
+    """One-time passwords that nobody has used yet, of those whom this visitor looks after.
+
+    Those that another key of the service sealed are not among them; `reissue_passwords` gives new ones.
+    """
+    found = one_time_passwords.kept(service.store, course_id)
+    # Of assistants, too: what opens their account was made for this course, and nobody has used it.
+    allowed = managed(service.store, visitor, [one.person_id for one in found], staff_too=True)
+    opened = ((one, service.one_time_passwords.open(one.sealed)) for one in found if one.person_id in allowed)
+    return tuple(
+        PasswordHandout(one.name, one.login, password, one.section)
+        for one, password in opened
+        if password is not None
     )
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from grader.store.courses import AssignedTask, CourseFacts, course, tasks_of
 from grader.store.learners import ALL_LEARNERS, Learners
 from grader.web import flash
 from grader.web.security.access import CourseReader, CourseStaff, Id, Visitor, not_found
 from grader.web.service import ServiceDep, WebService
+
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,12 @@ class CourseRequest:
             grades=self.visitor.grades(self.course.id),
             **context,
         )
+
+    def download(self, name: str, media_type: str, data: bytes) -> Response:
+        """A file to be kept, under the course's name."""
+        called = _PLAIN.sub("_", self.course.name)[:60]
+        headers = {"Content-Disposition": f'attachment; filename="{called}-{name}"'}
+        return Response(data, media_type=media_type, headers=headers)
 
     def redirect(self, place: str, text: str = "", *, kind: str = "done") -> RedirectResponse:
         """On to a page below the course's address, with a message."""

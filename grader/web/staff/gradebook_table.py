@@ -137,11 +137,7 @@ def required_of(tasks: tuple[AssignedTask, ...]) -> list[int]:
 
 def share_of(cell: GradebookCell) -> float:
     """Points of possible points, 0 to 1."""
-    result = cell.result
-    if result is None or result.max_points <= 0:
-        return 0.0
-    share = result.points / result.max_points
-    return 0.0 if share < 0 else min(share, 1.0)
+    return 0.0 if cell.result is None else cell.result.share
 
 
 def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str, page: int) -> GradebookPage:

@@ -1,20 +1,20 @@
-"""How one learner stands in a course, for an instructor: their tasks, their last attempts, when they last came."""
+"""How one learner stands in a course, for its staff: tasks, attempts, their own dates, and what was said to them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from grader.model.attempt_result import AttemptResult
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
 from grader.store.courses import AssignedTask
 from grader.store.database import Store
+from grader.store.enrolments import StoredExtension, extensions_of
 from grader.store.gradebook import GradebookCell, gradebook
-from grader.store.people import last_sign_in
+from grader.store.learner_comments import LearnerComment, comments_for
 from grader.web.staff.gradebook_table import total_of
 
-_LAST = 8
+_MOST_ATTEMPTS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,27 +23,32 @@ class LearnerOverview:
 
     Attributes:
         tasks: each with where they stand, None where nothing was handed in; total: share of all points, 0 to 1.
-        last: the attempts that came last, newest first; results: what those with a grade count as.
-        signed_in_at: None: never, or before that was noted.
+        attempts: newest first; results: what those with a grade count as; more: whether there are older ones.
+        extensions: due dates that were moved for them; comments: the newest first.
     """
 
     tasks: tuple[tuple[AssignedTask, GradebookCell | None], ...]
     total: float
-    last: tuple[StoredAttempt, ...]
+    attempts: tuple[StoredAttempt, ...]
     results: dict[int, AttemptResult]
-    signed_in_at: datetime | None
+    more: bool
+    extensions: tuple[StoredExtension, ...]
+    comments: tuple[LearnerComment, ...]
 
 
 def learner_overview(store: Store, course_id: int, person_id: int) -> LearnerOverview:
     """How somebody stands who learns in the course."""
-    book = gradebook(store, course_id)
-    line = next((row for row in book.rows if row.person_id == person_id), None)
+    book = gradebook(store, course_id, person_id=person_id)
+    line = book.rows[0] if book.rows else None
     cells = {} if line is None else line.cells
-    last = attempts(store, AttemptFilter(course_id=course_id, person_id=person_id), limit=_LAST)
+    wanted = AttemptFilter(course_id=course_id, person_id=person_id)
+    found = attempts(store, wanted, limit=_MOST_ATTEMPTS + 1)
     return LearnerOverview(
         tuple((task, cells.get(task.id)) for task in book.tasks if not task.withdrawn),
         0.0 if line is None else total_of(line, book.tasks),
-        last,
-        results_of(store, [one.id for one in last]),
-        last_sign_in(store, person_id),
+        found[:_MOST_ATTEMPTS],
+        results_of(store, [one.id for one in found]),
+        len(found) > _MOST_ATTEMPTS,
+        tuple(one for one in extensions_of(store, course_id) if one.person_id == person_id),
+        comments_for(store, course_id, person_id),
     )

@@ -1,6 +1,6 @@
 """A list of people as a CSV file, read with a message for every line that cannot be used.
 
-Semicolons, tabs and byte order marks are fine, columns may come in any order. Makes no account and asks no database.
+Semicolons, tabs and byte order marks are fine, columns may come in any order. Asks no database.
 """
 
 from __future__ import annotations
@@ -12,36 +12,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.report.safe_text import one_line
+from grader.store.roster_imports import RosterLine
+from grader.store.tables.person import COURSE_ROLES, Role
 
 MAX_BYTES = 1 << 20
 MAX_PEOPLE = 2000
-MAX_LOGIN, MAX_NAME = 120, 200
+MAX_LOGIN, MAX_NAME, MAX_DETAIL = 120, 200, 120
 # How spreadsheets of schools, universities and learning platforms call what we want to know.
-_LOGIN = (
-    "login",
-    "username",
-    "user",
-    "user name",
-    "account",
-    "email",
-    "e-mail",
-    "email address",
-    "mail",
-    "sis login id",
-)
+_EMAIL = ("email", "e-mail", "email address", "e-mail address", "mail")
+_LOGIN = ("login", "username", "user", "user name", "account", "sis login id", *_EMAIL)
 _NAME = ("name", "full name", "fullname", "display name", "student")
 _FIRST = ("first name", "firstname", "given name", "forename")
 _LAST = ("last name", "lastname", "surname", "family name")
+_SECTION = ("section", "sections", "section name", "group", "groups", "tutorial", "class")
+_EXTERNAL_ID = (
+    "external id",
+    "sis user id",
+    "sis id",
+    "id number",
+    "student id",
+    "student number",
+    "matriculation number",
+    "matrikelnummer",
+    "matrikel",
+    "id",
+)
+_ROLE = ("role", "roles", "course role")
+_ROLES = {
+    **dict.fromkeys(("learner", "student", "studentenrollment", "participant"), Role.LEARNER),
+    **dict.fromkeys(
+        ("assistant", "ta", "taenrollment", "teaching assistant", "tutor", "non-editing teacher"),
+        Role.ASSISTANT,
+    ),
+    **dict.fromkeys(("observer", "observerenrollment", "guest"), Role.OBSERVER),
+    **dict.fromkeys(
+        ("instructor", "teacher", "teacherenrollment", "editing teacher", "editingteacher", "lecturer"),
+        Role.INSTRUCTOR,
+    ),
+}
+_MAX_EMAIL = 254
+_EMAIL_SHAPE = re.compile(r"[^@\s,;<>\"]+@[^@\s,;<>\"]+")
 _LOGIN_SHAPE = re.compile(r"[^\s,;/\\\"'<>]+")
-
-
-@dataclass(frozen=True, slots=True)
-class ListedPerson:
-    """One person of the list; `line` is that of the file, counted from 1."""
-
-    line: int
-    login: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +67,16 @@ class RosterProblem:
 class Roster:
     """What could be read, and what could not."""
 
-    people: tuple[ListedPerson, ...]
+    people: tuple[RosterLine, ...]
     troubles: tuple[RosterProblem, ...]
 
     def as_text(self) -> str:
         """Those that could be read, as CSV that reads the same again."""
         out = io.StringIO(newline="")
-        csv.writer(out).writerows([("login", "name"), *((one.login, one.name) for one in self.people)])
+        rows = (
+            (one.login, one.name, one.role, one.email, one.section, one.external_id) for one in self.people
+        )
+        csv.writer(out).writerows([("login", "name", "role", "email", "section", "external id"), *rows])
         return out.getvalue()
 
 
@@ -133,8 +147,20 @@ def _delimiter(text: str) -> str:
     return max(",;\t|", key=first.count)
 
 
-def _columns(header: Sequence[str]) -> tuple[int, tuple[int, ...]] | None:
-    """Column of the login, and those that make the name in their order."""
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where in a row what stands; None: the list has no such column."""
+
+    login: int
+    names: tuple[int, ...]
+    email: int | None
+    section: int | None
+    external_id: int | None
+    role: int | None
+
+
+def _columns(header: Sequence[str]) -> _Columns | None:
+    """Columns by their names; None: there is no login, or no name."""
     names = [re.sub(r"[\s_]+", " ", cell.casefold()).strip() for cell in header]
 
     def place(wanted: Sequence[str]) -> int | None:
@@ -143,38 +169,69 @@ def _columns(header: Sequence[str]) -> tuple[int, tuple[int, ...]] | None:
     login, name, first, last = place(_LOGIN), place(_NAME), place(_FIRST), place(_LAST)
     parts = (name,) if name is not None else (first, last)
     found = tuple(part for part in parts if part is not None)
-    return None if login is None or not found else (login, found)
+    if login is None or not found:
+        return None
+    return _Columns(login, found, place(_EMAIL), place(_SECTION), place(_EXTERNAL_ID), place(_ROLE))
 
 
-def _people(rows: Sequence[tuple[int, list[str]]], columns: tuple[int, tuple[int, ...]]) -> Roster:
-    login_column, name_columns = columns
-    people: list[ListedPerson] = []
+def _people(rows: Sequence[tuple[int, list[str]]], columns: _Columns) -> Roster:
+    people: list[RosterLine] = []
     troubles: list[RosterProblem] = []
     seen: dict[str, int] = {}
     for line, cells in rows:
         if len(people) >= MAX_PEOPLE:
             troubles.append(RosterProblem(line, f"More than {MAX_PEOPLE:,} people; split the list."))
             break
-        if max(login_column, *name_columns) >= len(cells):
+        if max(columns.login, *columns.names) >= len(cells):
             troubles.append(
                 RosterProblem(
                     line, f"Has {len(cells)} cells, too few for the columns that the first line names."
                 )
             )
             continue
-        login = cells[login_column].casefold()
-        name = " ".join(part for part in (cells[column] for column in name_columns) if part)
-        wrong = problem_with(login, name)
-        if wrong is None and login in seen:
-            wrong = f"The login {one_line(login)} stands in line {seen[login]} already."
-        if wrong is not None:
-            troubles.append(RosterProblem(line, wrong))
+        one = _person(line, cells, columns)
+        if isinstance(one, str):
+            troubles.append(RosterProblem(line, one))
             continue
-        seen[login] = line
-        people.append(ListedPerson(line, login, name))
+        twice = [(f"The login {one_line(one.login)}", f"login {one.login}")]
+        if one.external_id is not None:
+            twice.append((f"The id {one_line(one.external_id)}", f"id {one.external_id}"))
+        told = next(
+            (f"{what} stands in line {seen[key]} already." for what, key in twice if key in seen), None
+        )
+        if told is not None:
+            troubles.append(RosterProblem(line, told))
+            continue
+        seen |= {key: line for _, key in twice}
+        people.append(one)
     if not people and not troubles:
         troubles.append(RosterProblem(0, "The list names its columns, and nobody below them."))
     return Roster(tuple(people), tuple(troubles))
+
+
+def _person(line: int, cells: Sequence[str], columns: _Columns) -> RosterLine | str:
+    """One row, or what is wrong with it."""
+
+    def cell(column: int | None) -> str:
+        return cells[column] if column is not None and column < len(cells) else ""
+
+    login = cell(columns.login).casefold()
+    name = " ".join(part for part in (cell(column) for column in columns.names) if part)
+    wrong = problem_with(login, name)
+    if wrong is not None:
+        return wrong
+    # A login that is an address is an address all the same.
+    own = columns.email if columns.email != columns.login else None
+    email = (cell(own) or (login if _EMAIL_SHAPE.fullmatch(login) else "")).lower()
+    if email and not (_EMAIL_SHAPE.fullmatch(email) and len(email) <= _MAX_EMAIL):
+        return f"“{one_line(email)}” is no mail address."
+    section, external_id, said = cell(columns.section), cell(columns.external_id), cell(columns.role)
+    if max(len(section), len(external_id)) > MAX_DETAIL:
+        return f"A section and an id have at most {MAX_DETAIL} characters."
+    role = _ROLES.get(said.casefold()) if said else Role.LEARNER
+    if role is None:
+        return f"“{one_line(said)}” is no role; write {', '.join(COURSE_ROLES[:-1])} or {COURSE_ROLES[-1]}."
+    return RosterLine(line, login, name, role, email or None, section or None, external_id or None)
 
 
 def problem_with(login: str, name: str) -> str | None:
