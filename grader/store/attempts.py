@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from grader.model.grade import Verdict
 from grader.store.attempt_endings import StoredFile
 from grader.store.credits import counts_for
 from grader.store.database import Store
+from grader.store.pseudonyms import key_column, pseudonym
 from grader.store.tables import (
     ArtifactRow,
     AttemptRow,
@@ -31,6 +32,7 @@ class StoredAttempt:
     """An attempt; verdict and points as judged, None where there is no grade.
 
     `number`: which of the learner's own at the task it is, from 1; a regrade has that of what it judges again.
+    `anonymous`: the task is graded so; `login` and `person` are a pseudonym, and `person_id` is nothing to be shown.
     """
 
     id: int
@@ -64,11 +66,15 @@ class StoredAttempt:
     verdict: Verdict | None
     points: float | None
     max_points: float | None
+    anonymous: bool
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptFilter:
-    """Which attempts; None: any. `person_id`: those that count for them, whoever of their group handed them in."""
+    """Which attempts; None: any. `person_id`: those that count for them, whoever of their group handed them in.
+
+    `named`: none of tasks that are graded anonymously.
+    """
 
     course_id: int | None = None
     course_task_id: int | None = None
@@ -77,13 +83,14 @@ class AttemptFilter:
     lane: Lane | None = None
     verdict: Verdict | None = None
     code: str | None = None
+    named: bool = False
 
 
 def attempt(store: Store, attempt_id: int) -> StoredAttempt | None:
     """One attempt, or None."""
     with store.read() as connection:
         row = connection.execute(_facts().where(AttemptRow.id == attempt_id)).one_or_none()
-    return None if row is None else StoredAttempt(*row)
+    return None if row is None else _stored(row)
 
 
 def attempts(
@@ -101,6 +108,8 @@ def attempts(
         value = getattr(wanted, name)
         if value is not None:
             statement = statement.where(column == value)
+    if wanted.named:
+        statement = statement.where(key_column(AttemptRow.course_task_id).is_(None))
     if wanted.person_id is not None:
         statement = statement.where(counts_for([wanted.person_id]))
     if wanted.course_id is not None and wanted.course_task_id is None and wanted.person_id is None:
@@ -119,7 +128,7 @@ def attempts(
         statement = statement.where(AttemptRow.id < before)
     with store.read() as connection:
         rows = connection.execute(statement.order_by(AttemptRow.id.desc()).limit(limit))
-        return tuple(StoredAttempt(*row) for row in rows)
+        return tuple(map(_stored, rows))
 
 
 def attempt_before(store: Store, facts: StoredAttempt) -> StoredAttempt | None:
@@ -141,7 +150,7 @@ def attempt_before(store: Store, facts: StoredAttempt) -> StoredAttempt | None:
     )
     with store.read() as connection:
         row = connection.execute(statement).one_or_none()
-    return None if row is None else StoredAttempt(*row)
+    return None if row is None else _stored(row)
 
 
 def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
@@ -153,6 +162,15 @@ def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
             .order_by(ArtifactRow.name)
         )
         return tuple(StoredFile(*row) for row in rows)
+
+
+def _stored(row: Any) -> StoredAttempt:
+    facts = StoredAttempt(*row)
+    key: str | None = row.anonymous
+    if key is None:
+        return replace(facts, anonymous=False)
+    name = pseudonym(key, facts.person_id)
+    return replace(facts, anonymous=True, person=name, login=name)
 
 
 def _facts() -> Select[Any]:
@@ -175,6 +193,7 @@ def _facts() -> Select[Any]:
         "verdict": GradeRow.verdict,
         "points": GradeRow.points,
         "max_points": GradeRow.max_points,
+        "anonymous": key_column(AttemptRow.course_task_id).label("anonymous"),
     }
     columns = [
         elsewhere[field.name] if field.name in elsewhere else getattr(AttemptRow, field.name)
