@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from grader.errors import UsageError
-from grader.store import credits, enrolments, erasure, gradebook, learner_groups, progress, submissions
+from grader.store import enrolments, erasure, gradebook, learner_groups, progress, submissions
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.clock import now
+from grader.store.credits import people_of
 from grader.store.database import Store
 from grader.store.files import open_files
 from grader.store.grading_rules import GradingRules, TaskGrading, set_grading_rules, set_task_grading
@@ -42,7 +43,7 @@ def test_an_attempt_counts_for_the_whole_group_and_stays_when_the_group_changes(
     cleo = campus.person("cleo")
     group = together(campus, campus.anna, campus.ben)
     attempt_id = judge(campus, campus.anna, 80)
-    assert credits.people_of(campus.store, attempt_id) == {campus.anna, campus.ben}
+    assert people_of(campus.store, attempt_id) == {campus.anna, campus.ben}
     assert [points_of(campus, one) for one in (campus.anna, campus.ben, cleo)] == [80, 80, None]
     assert [one.id for one in attempts(campus.store, AttemptFilter(person_id=campus.ben))] == [attempt_id]
     (own,) = progress.progress(campus.store, campus.course, campus.ben)
@@ -122,7 +123,7 @@ def test_where_everybody_hands_in_alone_a_group_does_not_matter(campus: Campus) 
     together(campus, campus.anna, campus.ben)
     set_task_grading(campus.store, campus.course, campus.task, TaskGrading(alone=True), actor_id=campus.ines)
     attempt_id = judge(campus, campus.anna)
-    assert credits.people_of(campus.store, attempt_id) == {campus.anna}
+    assert people_of(campus.store, attempt_id) == {campus.anna}
     assert points_of(campus, campus.ben) is None
 
 
@@ -131,7 +132,7 @@ def test_what_a_member_handed_in_outlives_their_erasure(campus: Campus, tmp_path
     attempt_id = judge(campus, campus.anna, 70)
     files = open_files(campus.store, "", tmp_path)
     erasure.erase(campus.store, files, campus.anna, actor_id=campus.ines)
-    assert credits.people_of(campus.store, attempt_id) == {campus.ben}
+    assert people_of(campus.store, attempt_id) == {campus.ben}
     assert points_of(campus, campus.ben) == 70
 
 
