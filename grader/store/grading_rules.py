@@ -57,6 +57,11 @@ def read_grading_rules(connection: Connection, course_id: int) -> GradingRules:
     return GradingRules() if row is None else GradingRules(*row)
 
 
+def forum_of(store: Store, course_id: int) -> str | None:
+    """Where a course talks; None: nowhere."""
+    return grading_rules(store, course_id).forum_url
+
+
 def task_gradings(store: Store, course_id: int) -> dict[int, TaskGrading]:
     """Those of a course's tasks of which something was set, by the task's number in the course."""
     with store.read() as connection:

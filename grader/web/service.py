@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse
 from grader.settings.schema import Settings
 from grader.store.database import Store
 from grader.store.files import FileStore, open_files
+from grader.store.grading_rules import forum_of
 from grader.store.limits import Refusal
 from grader.store.queue import QueuePlace
 from grader.store.review_counts import num_to_review
@@ -142,7 +143,8 @@ class WebService:
             visitor: None: a guest.
             status_code: of the answer; headers: more of them.
             context: what the template shows. It has `request`, `visitor`, `path`, `csrf_token()`,
-                `csrf_field()`, `num_to_review(course_id)` and `message` (of the page before, or None) besides.
+                `csrf_field()`, `num_to_review(course_id)`, `forum_of(course_id)` and `message` (of the page before, or
+                None) besides.
         """
 
         def token() -> str:
@@ -160,6 +162,7 @@ class WebService:
             csrf_field=form_field,
             message=message,
             num_to_review=partial(num_to_review, self.store),
+            forum_of=partial(forum_of, self.store),
             **context,
         )
         response = HTMLResponse(text, status_code, headers)

@@ -14,6 +14,7 @@ from grader.model.submission import Submission
 from grader.report.wording import plural
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
+from grader.store.grading_rules import TaskGrading, task_gradings
 from grader.store.limits import Limit, Refusal, late_factor
 from grader.store.progress import OwnTask, progress
 from grader.web.learner.attempts_left import attempts_left
@@ -101,6 +102,8 @@ def task_page(
         problem=form.problem or _refused_now(form, own),
         pasted=form.pasted,
         teaches=visitor.teaches(course_id),
+        has_leaderboard=task_gradings(service.store, course_id).get(found.task.id, TaskGrading()).leaderboard
+        is not None,
         languages=LANGUAGES,
         max_file_bytes=MAX_FILE_BYTES,
         max_total_bytes=MAX_TOTAL_BYTES,

@@ -11,6 +11,8 @@ from grader.model.task import Task
 from grader.store import certificates
 from grader.store.certificates import MissingTasks
 from grader.store.class_statistics import handed_in_counts
+from grader.store.grading_rules import grading_rules
+from grader.store.learner_groups import group_of
 from grader.store.progress import OwnTask, progress
 from grader.web import flash
 from grader.web.lookups.catalog import about_course, cached_course, cached_task
@@ -69,6 +71,8 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         else certificates.revocation_reasons(service.store, course.id).get(visitor.account.id, ""),
         teaches=teaches,
         overview=course_overview(service.store, course.id) if teaches else None,
+        rules=grading_rules(service.store, course.id),
+        group=None if teaches else group_of(service.store, course.id, visitor.account.id),
         handed_in=handed_in_counts(service.store, course.id) if teaches else {},
     )
 

@@ -1,4 +1,4 @@
-"""The review queue of a course: what is held, what learners ask about grades and answer to comments; the oldest first."""
+"""The review queue of a course: what is held, what learners ask about grades and answer to comments; oldest first."""
 
 from __future__ import annotations
 

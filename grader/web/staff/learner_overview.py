@@ -22,7 +22,8 @@ class LearnerOverview:
     """One learner of a course.
 
     Attributes:
-        tasks: each with where they stand, None where nothing was handed in; total: share of all points, 0 to 1.
+        tasks: each that is graded by name, with where they stand, None where nothing was handed in; total: share of all
+            their points, 0 to 1.
         last: the attempts that came last, newest first; results: what those with a grade count as.
         signed_in_at: None: never, or before that was noted.
     """
@@ -39,7 +40,7 @@ def learner_overview(store: Store, course_id: int, person_id: int) -> LearnerOve
     book = gradebook(store, course_id)
     line = next((row for row in book.rows if row.person_id == person_id), None)
     cells = {} if line is None else line.cells
-    last = attempts(store, AttemptFilter(course_id=course_id, person_id=person_id), limit=_LAST)
+    last = attempts(store, AttemptFilter(course_id=course_id, person_id=person_id, named=True), limit=_LAST)
     return LearnerOverview(
         tuple((task, cells.get(task.id)) for task in book.tasks if not task.withdrawn),
         0.0 if line is None else total_of(line, book.tasks),
