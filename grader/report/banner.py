@@ -77,9 +77,9 @@ def sum_lines(result: AttemptResult, by: str = "an instructor") -> tuple[SumLine
         return (SumLine(f"Set by {by}", _change(result)), _end(result))
     lines = []
     if result.comment_points:
-        lines.append(SumLine("Comments", _signed(result.comment_points)))
+        lines.append(SumLine("Comments", signed(result.comment_points)))
     if lost := round(result.points - result.judged_points - result.comment_points, 2):
-        lines.append(SumLine(_late(result), _signed(lost)))
+        lines.append(SumLine(_late(result), signed(lost)))
     return (*lines, _end(result)) if lines else ()
 
 
@@ -88,10 +88,11 @@ def _end(result: AttemptResult) -> SumLine:
 
 
 def _change(result: AttemptResult) -> str:
-    return _signed(round(result.points - result.judged_points, 2))
+    return signed(round(result.points - result.judged_points, 2))
 
 
-def _signed(change: float) -> str:
+def signed(change: float) -> str:
+    """A change of points, such as `−20` or `+2.5`."""
     return f"{'+' if change > 0 else '−' if change < 0 else '±'}{points_text(abs(change))}"
 
 
@@ -112,7 +113,7 @@ def _asides(result: AttemptResult) -> list[str]:
         other = "" if result.judged_verdict in (result.verdict, Verdict.HELD) else _words(result)
         asides.append(f"judged {other}{points_text(result.judged_points)}")
     if result.comment_points and not result.decided:
-        asides.append(f"comments {_signed(result.comment_points)}")
+        asides.append(f"comments {signed(result.comment_points)}")
     if result.late_days:
         asides.append(_late(result))
     if result.earlier_scale:

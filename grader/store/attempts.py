@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from grader.store.attempt_endings import StoredFile
 from grader.store.credits import counts_for
 from grader.store.database import Store
 from grader.store.learners import Learners
+from grader.store.pseudonyms import key_column, pseudonym
 from grader.store.tables import (
     ArtifactRow,
     AttemptRow,
@@ -36,6 +37,7 @@ class StoredAttempt:
     Attributes:
         number: which of the learner's own at the task it is, from 1; a regrade has that of what it judges again.
         role, section: of whoever handed it in, in the course, now; role None: they take no part any more.
+        anonymous: the task is graded so; `login` and `person` are a pseudonym, and `person_id` is nothing to be shown.
     """
 
     id: int
@@ -71,11 +73,12 @@ class StoredAttempt:
     max_points: float | None
     role: Role | None
     section: str | None
+    anonymous: bool
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptFilter:
-    """Which attempts; None: any. `learners`: those of theirs alone.
+    """Which attempts; None: any. `learners`: those of theirs alone; `named`: none of tasks that are graded anonymously.
 
     `person_id`: those that count for them, whoever of their group handed them in.
     """
@@ -88,13 +91,14 @@ class AttemptFilter:
     verdict: Verdict | None = None
     code: str | None = None
     learners: Learners | None = None
+    named: bool = False
 
 
 def attempt(store: Store, attempt_id: int) -> StoredAttempt | None:
     """One attempt, or None."""
     with store.read() as connection:
         row = connection.execute(_facts().where(AttemptRow.id == attempt_id)).one_or_none()
-    return None if row is None else StoredAttempt(*row)
+    return None if row is None else _stored(row)
 
 
 def attempts(
@@ -112,6 +116,8 @@ def attempts(
         value = getattr(wanted, name)
         if value is not None:
             statement = statement.where(column == value)
+    if wanted.named:
+        statement = statement.where(key_column(AttemptRow.course_task_id).is_(None))
     if wanted.person_id is not None:
         statement = statement.where(counts_for([wanted.person_id]))
     if wanted.course_id is not None and wanted.course_task_id is None and wanted.person_id is None:
@@ -132,7 +138,7 @@ def attempts(
         statement = statement.where(AttemptRow.id < before)
     with store.read() as connection:
         rows = connection.execute(statement.order_by(AttemptRow.id.desc()).limit(limit))
-        return tuple(StoredAttempt(*row) for row in rows)
+        return tuple(map(_stored, rows))
 
 
 def attempt_before(store: Store, facts: StoredAttempt) -> StoredAttempt | None:
@@ -154,7 +160,7 @@ def attempt_before(store: Store, facts: StoredAttempt) -> StoredAttempt | None:
     )
     with store.read() as connection:
         row = connection.execute(statement).one_or_none()
-    return None if row is None else StoredAttempt(*row)
+    return None if row is None else _stored(row)
 
 
 def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
@@ -166,6 +172,15 @@ def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
             .order_by(ArtifactRow.name)
         )
         return tuple(StoredFile(*row) for row in rows)
+
+
+def _stored(row: Any) -> StoredAttempt:
+    facts = StoredAttempt(*row)
+    key: str | None = row.anonymous
+    if key is None:
+        return replace(facts, anonymous=False)
+    name = pseudonym(key, facts.person_id)
+    return replace(facts, anonymous=True, person=name, login=name)
 
 
 def _facts() -> Select[Any]:
@@ -190,6 +205,7 @@ def _facts() -> Select[Any]:
         "max_points": GradeRow.max_points,
         "role": EnrolmentRow.role,
         "section": EnrolmentRow.section,
+        "anonymous": key_column(AttemptRow.course_task_id).label("anonymous"),
     }
     columns = [
         elsewhere[field.name] if field.name in elsewhere else getattr(AttemptRow, field.name)

@@ -6,7 +6,7 @@ And where the grader itself failed, which is theirs to set right and nobody else
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.store.database import Store
 from grader.store.learners import ALL_LEARNERS, Learners
+from grader.store.pseudonyms import key_column, pseudonym
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
@@ -48,6 +49,7 @@ class StuckLearner:
     """A learner who tries and is not accepted yet.
 
     Attributes:
+        anonymous: login and name are a pseudonym, and person_id is nothing to be shown.
         num_attempts: judged ones; last_at, codes: of the last of them, with what gated it.
     """
 
@@ -60,6 +62,7 @@ class StuckLearner:
     last_attempt_id: int
     last_at: datetime
     codes: tuple[str, ...]
+    anonymous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,7 @@ def stuck_learners(
             tried.c.num,
             AttemptRow.id,
             AttemptRow.finished_at,
+            key_column(CourseTaskRow.id),
         )
         .select_from(tried)
         .join(PersonRow, PersonRow.id == tried.c.person_id)
@@ -243,4 +247,13 @@ def stuck_learners(
             .order_by(GradeCodeRow.code)
         ):
             codes.setdefault(attempt_id, []).append(code)
-    return tuple(StuckLearner(*(*row, tuple(codes.get(row[6], ())))) for row in rows)
+    return tuple(_stuck(row, tuple(codes.get(row[6], ()))) for row in rows)
+
+
+def _stuck(row: Sequence[Any], codes: tuple[str, ...]) -> StuckLearner:
+    *facts, key = row
+    found = StuckLearner(*facts, codes)
+    if key is None:
+        return found
+    name = pseudonym(key, found.person_id)
+    return replace(found, login=name, name=name, anonymous=True)

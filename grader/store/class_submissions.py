@@ -1,7 +1,7 @@
 """What a whole class has handed in for one task: grades for exports, files for comparing. Changes nothing.
 
-Learners who take part in the course now, one attempt each: the one that counts, or else their last. Rows come one at
-a time, so that five hundred grades need not lie in memory at once.
+Learners who take part in the course now, by pseudonyms where the task is graded so; one attempt each: the one that
+counts, or else their last. Rows come one at a time, so that five hundred grades need not lie in memory at once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.submission import SourceFile
 from grader.store.attempt_results import judged_attempts, result_columns, result_of
 from grader.store.database import Store
+from grader.store.pseudonyms import key_column, pseudonym
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
@@ -67,6 +68,7 @@ def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAtte
             PersonRow.name,
             StandingRow.attempt_id,
             GradeRow.document,
+            key_column(StandingRow.course_task_id).label("key"),
             *result_columns(decision),
         )
         .select_from(judged_attempts(decision))
@@ -80,9 +82,8 @@ def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAtte
     )
     with store.read() as connection:
         for row in connection.execution_options(yield_per=50).execute(statement):
-            yield CountedAttempt(
-                row.person_id, row.login, row.name, row.attempt_id, result_of(row), row.document
-            )
+            named = _named(row.key, row.person_id, row.login, row.name)
+            yield CountedAttempt(*named, row.attempt_id, result_of(row), row.document)
 
 
 def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> tuple[LastSubmission, ...]:
@@ -96,7 +97,10 @@ def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> 
         .subquery()
     )
     statement = (
-        select(PersonRow.id, PersonRow.login, PersonRow.name, AttemptRow.id, SourceRow.files)
+        select(
+            key_column(AttemptRow.course_task_id),
+            *(PersonRow.id, PersonRow.login, PersonRow.name, AttemptRow.id, SourceRow.files),
+        )
         .select_from(last)
         .join(AttemptRow, AttemptRow.id == last.c.id)
         .join(PersonRow, PersonRow.id == AttemptRow.person_id)
@@ -113,7 +117,12 @@ def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> 
     )
     with store.read() as connection:
         rows: Iterable[Sequence[Any]] = connection.execute(statement)
-        return tuple(LastSubmission(*(*row[:4], _files(row[4]))) for row in rows)
+        return tuple(LastSubmission(*_named(*row[:4]), row[4], _files(row[5])) for row in rows)
+
+
+def _named(key: str | None, person_id: int, login: str, name: str) -> tuple[int, str, str]:
+    """Number, login and name; both are a pseudonym where that key holds."""
+    return (person_id, login, name) if key is None else (person_id, *2 * (pseudonym(key, person_id),))
 
 
 def _files(stored: Sequence[Sequence[str]]) -> tuple[SourceFile, ...]:

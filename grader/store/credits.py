@@ -15,21 +15,25 @@ from sqlalchemy import (
     Subquery,
     and_,
     bindparam,
+    delete,
     func,
     insert,
     or_,
     select,
     union_all,
+    update,
 )
 from sqlalchemy.orm import aliased
 
 from grader.store.database import Store
 from grader.store.tables import (
     AttemptRow,
+    Base,
     CourseTaskRow,
     CreditRow,
     EnrolmentRow,
     ExtensionRow,
+    GradeCodeRow,
     GroupMemberRow,
     SubmissionRow,
     TaskGradingRow,
@@ -128,6 +132,30 @@ def share(connection: Connection, submissions: Iterable[tuple[int, Iterable[int]
     ]
     if rows:
         connection.execute(insert(CreditRow), rows)
+
+
+def hand_over(connection: Connection, person_id: int) -> None:
+    """Make what somebody handed in for a group that of another member: it goes on to count when they are erased."""
+    heirs = connection.execute(
+        select(SubmissionRow.id, func.min(CreditRow.person_id).label("heir"))
+        .join(CreditRow, CreditRow.submission_id == SubmissionRow.id)
+        .where(SubmissionRow.person_id == person_id)
+        .group_by(SubmissionRow.id)
+        .order_by(SubmissionRow.id)
+    ).all()
+    for submission_id, heir in heirs:
+        theirs = select(AttemptRow.id).where(AttemptRow.submission_id == submission_id)
+        # The name of the request was the sender's own, and could be one that the heir has used, too.
+        changed: tuple[tuple[type[Base], Any, dict[str, Any]], ...] = (
+            (AttemptRow, AttemptRow.submission_id == submission_id, {}),
+            (GradeCodeRow, GradeCodeRow.attempt_id.in_(theirs), {}),
+            (SubmissionRow, SubmissionRow.id == submission_id, {"idempotency_key": None}),
+        )
+        for table, condition, more in changed:
+            connection.execute(update(table).where(condition).values(person_id=heir, **more))
+        connection.execute(
+            delete(CreditRow).where(CreditRow.submission_id == submission_id, CreditRow.person_id == heir)
+        )
 
 
 def latest_due_at() -> ColumnElement[Any]:

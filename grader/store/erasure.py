@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
 from grader.store.certificates import REVOKED
+from grader.store.credits import hand_over
 from grader.store.database import Store
 from grader.store.events import audit
 from grader.store.files import FileStore
@@ -48,6 +49,7 @@ def erase(store: Store, files: FileStore, person_id: int, *, actor_id: int | Non
         UsageError: there is no such person.
     """
     with store.write() as connection:
+        hand_over(connection, person_id)
         # Attempts before the person, the order in which everybody else takes these locks.
         attempts = list(
             connection.execute(

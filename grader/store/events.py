@@ -6,12 +6,12 @@ under the attempt's row lock; so a reader that has seen number n asks for what c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, insert, or_, select, update
 
 from grader.store.archived_courses import refuse_archived
 from grader.store.clock import database_now
@@ -151,15 +151,14 @@ def audit_of(
     subject: str,
     *,
     kind: str | None = None,
-    without: Collection[str] = (),
     before: int | None = None,
     limit: int = 500,
 ) -> tuple[StoredEvent, ...]:
     """The last audit events about a subject, newest first; the next page is `before` the last id of this one.
 
-    `kind`: of this one alone; `without`: of all but these.
+    `kind`: of this one alone.
     """
-    statement = _COLUMNS.where(EventRow.subject == subject, EventRow.kind.not_in(without))
+    statement = _COLUMNS.where(EventRow.subject == subject)
     if kind is not None:
         statement = statement.where(EventRow.kind == kind)
     if before is not None:
@@ -167,18 +166,6 @@ def audit_of(
     with store.read() as connection:
         rows = connection.execute(statement.order_by(EventRow.id.desc()).limit(limit))
         return tuple(StoredEvent(*row) for row in rows)
-
-
-def audit_kinds(store: Store, subject: str) -> dict[str, int]:
-    """What was ever done about a subject: how many events of each kind there are, by name."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(EventRow.kind, func.count())
-            .where(EventRow.subject == subject)
-            .group_by(EventRow.kind)
-            .order_by(EventRow.kind)
-        )
-        return {kind: number for kind, number in rows}  # noqa: C416 - rows are no pairs for mypy
 
 
 _COLUMNS = select(EventRow.id, EventRow.seq, EventRow.kind, EventRow.at, EventRow.actor_id, EventRow.data)

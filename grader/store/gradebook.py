@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
 from grader.store.learners import ALL_LEARNERS, Learners
 from grader.store.limits import UNRELEASED
+from grader.store.pseudonyms import pseudonym, read_anonymous_tasks
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
@@ -68,9 +69,17 @@ class Gradebook:
 
 
 def gradebook(
-    store: Store, course_id: int, learners: Learners = ALL_LEARNERS, *, person_id: int | None = None
+    store: Store,
+    course_id: int,
+    learners: Learners = ALL_LEARNERS,
+    *,
+    person_id: int | None = None,
+    anonymous: bool = False,
 ) -> Gradebook:
-    """The gradebook of a course, in five statements however many people and attempts there are.
+    """The gradebook of a course, in six statements however many people and attempts there are.
+
+    Of tasks that are graded by name, with names; or (`anonymous`) of those that are not, with pseudonyms: a line that
+    had both would tell who is who. Its people are in the order of what they are called there.
 
     `learners`: those who stand in it; `person_id`: of them that one alone.
     """
@@ -79,7 +88,8 @@ def gradebook(
         return () if person_id is None else (column == person_id,)
 
     with store.read() as connection:
-        tasks = read_tasks(connection, course_id)
+        hidden = read_anonymous_tasks(connection, course_id)
+        tasks = tuple(one for one in read_tasks(connection, course_id) if (one.id in hidden) is anonymous)
         ids = [task.id for task in tasks]
         people = connection.execute(
             select(PersonRow.id, PersonRow.login, PersonRow.name)
@@ -126,9 +136,17 @@ def gradebook(
         cells.setdefault(row.person_id, {})[row.course_task_id] = cell
     for (person_id, task_id), number in counts.items():
         cells.setdefault(person_id, {})[task_id] = GradebookCell(number)
-    return Gradebook(
-        tasks, tuple(GradebookLine(one.id, one.login, one.name, cells.get(one.id, {})) for one in people)
+    lines = (GradebookLine(one.id, one.login, one.name, cells.get(one.id, {})) for one in people)
+    if not anonymous:
+        return Gradebook(tasks, tuple(lines))
+    # Of one course: it has one key, or none where nothing is graded so.
+    named = (
+        replace(line, login=name, name=name)
+        for key in set(hidden.values())
+        for line in lines
+        for name in [pseudonym(key, line.person_id)]
     )
+    return Gradebook(tasks, tuple(sorted(named, key=lambda line: line.name)))
 
 
 def feedback_opens_at(store: Store, course_task_id: int, person_id: int) -> datetime | None:

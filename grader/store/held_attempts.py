@@ -6,7 +6,7 @@ They count as nothing meanwhile, and are nobody's fault. Deciding is an override
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from grader.model.grade import Verdict
 from grader.store.credits import counts_for
 from grader.store.database import Store
 from grader.store.learners import ALL_LEARNERS, Learners
+from grader.store.pseudonyms import key_column, pseudonym
 from grader.store.questions import LastWord, last_words, unanswered
 from grader.store.tables import (
     AttemptRow,
@@ -35,11 +36,12 @@ class HeldAttempt:
 
     Attributes:
         since: when it was judged as held; points, max_points, document: as it was judged.
+        person_id: None where the task is graded anonymously; `name` is a pseudonym then.
         last_word: what its learner was last asked, or answered; None: nobody asked.
     """
 
     attempt_id: int
-    person_id: int
+    person_id: int | None
     name: str
     course_task_id: int
     task_title: str
@@ -79,6 +81,7 @@ def held_attempts(store: Store, course_id: int, learners: Learners = ALL_LEARNER
             GradeRow.points,
             GradeRow.max_points,
             GradeRow.document,
+            key_column(CourseTaskRow.id),
         )
         .select_from(GradeRow)
         .join(AttemptRow, AttemptRow.id == GradeRow.attempt_id)
@@ -91,7 +94,17 @@ def held_attempts(store: Store, course_id: int, learners: Learners = ALL_LEARNER
     with store.read() as connection:
         rows: Sequence[Sequence[Any]] = connection.execute(statement).all()
         words = last_words(connection, [row[0] for row in rows])
-        return tuple(HeldAttempt(*(*row, words.get(row[0]))) for row in rows)
+        return tuple(_held(row, words.get(row[0])) for row in rows)
+
+
+def _held(row: Sequence[Any], last_word: LastWord | None) -> HeldAttempt:
+    attempt_id, person_id, name, *facts, key = row
+    if key is None:
+        return HeldAttempt(attempt_id, person_id, name, *facts, last_word)
+    shown = pseudonym(key, person_id)
+    if last_word is not None and last_word.answered:
+        last_word = replace(last_word, author=shown)
+    return HeldAttempt(attempt_id, None, shown, *facts, last_word)
 
 
 def num_held(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
@@ -186,6 +187,13 @@ def account_by_login(store: Store, login: str) -> Account | None:
     with store.read() as connection:
         row = connection.execute(ACCOUNT.where(PersonRow.login == _login(login))).one_or_none()
     return None if row is None else Account(*row)
+
+
+def names_of(store: Store, person_ids: Collection[int]) -> dict[int, str]:
+    """What these people are called; who was erased is not in it."""
+    with store.read() as connection:
+        rows = connection.execute(select(PersonRow.id, PersonRow.name).where(PersonRow.id.in_(person_ids)))
+        return {row.id: row.name for row in rows}
 
 
 def accounts(store: Store, search: str = "", *, start: int = 0, limit: int = 100) -> tuple[Account, ...]:

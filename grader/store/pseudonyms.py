@@ -10,11 +10,18 @@ import base64
 import hmac
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 from sqlalchemy.orm import aliased
 
 from grader.store.database import Store
-from grader.store.tables import CourseTaskRow, GradingRulesRow, TaskGradingRow
+from grader.store.tables import (
+    AttemptRow,
+    CommentRow,
+    CourseTaskRow,
+    CreditRow,
+    GradingRulesRow,
+    TaskGradingRow,
+)
 
 _LETTERS = 8
 _LOOKALIKES = str.maketrans("IO", "89")
@@ -45,9 +52,19 @@ def key_column(course_task_id: Any) -> ColumnElement[Any]:
     )
 
 
-def shown_name(key: str | None, person_id: int, name: str) -> str:
+def by_pseudonym() -> ColumnElement[Any]:
+    """The key under which the author of a comment is named: a learner whose attempt it is on; None: by their name.
+
+    A column beside `CommentRow` and its `AttemptRow`.
+    """
+    shared = select(CreditRow.submission_id).where(CreditRow.person_id == CommentRow.author_id)
+    own = or_(AttemptRow.person_id == CommentRow.author_id, AttemptRow.submission_id.in_(shared))
+    return case((own, key_column(AttemptRow.course_task_id)), else_=None)
+
+
+def shown_name(key: str | None, person_id: int | None, name: str | None) -> str | None:
     """What somebody is called where that key holds."""
-    return name if key is None else pseudonym(key, person_id)
+    return name if key is None or person_id is None else pseudonym(key, person_id)
 
 
 def anonymous_tasks(store: Store, course_id: int) -> dict[int, str]:

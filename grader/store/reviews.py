@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import insert, select, update
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store.archived_courses import refuse_archived_tasks
+from grader.store.attempt_family import family_of, lock_attempt
 from grader.store.clock import database_now
+from grader.store.comment_points import CommentPoints, possible_change
 from grader.store.database import Store
 from grader.store.events import add_event
 from grader.store.held_attempts import open_questions
 from grader.store.notices import notify_comment, notify_decided
+from grader.store.pseudonyms import by_pseudonym, shown_name
 from grader.store.questions import ANSWERED, ASKED
 from grader.store.standings import recompute_standings
 from grader.store.tables import AttemptRow, CommentRow, GradeRow, OverrideRow, PersonRow
@@ -35,7 +37,10 @@ class StoredOverride:
 
 @dataclass(frozen=True, slots=True)
 class StoredComment:
-    """A comment; `path` None: on the whole."""
+    """A comment; `path` None: on the whole.
+
+    `parent_id`: the comment that it answers; `points`: what it changes, of the rubric's `item` or (None) of the total.
+    """
 
     id: int
     author: str | None
@@ -43,6 +48,9 @@ class StoredComment:
     line: int | None
     text: str
     created_at: datetime
+    parent_id: int | None = None
+    item: str | None = None
+    points: float | None = None
 
 
 def override(
@@ -59,7 +67,7 @@ def override(
     if not reason.strip():
         raise UsageError("an override needs a reason: it stands in the audit")
     with store.write() as connection:
-        person_id, course_task_id, seq = _touch(connection, attempt_id)
+        person_id, course_task_id, seq = lock_attempt(connection, attempt_id)
         most = connection.execute(
             select(GradeRow.max_points).where(GradeRow.attempt_id == attempt_id)
         ).scalar_one_or_none()
@@ -97,8 +105,8 @@ def override(
 def withdraw_override(store: Store, attempt_id: int, *, actor_id: int) -> bool:
     """Let what was judged hold again; False: nothing was overridden."""
     with store.write() as connection:
-        person_id, course_task_id, seq = _touch(connection, attempt_id)
-        root = _family(connection, attempt_id)
+        person_id, course_task_id, seq = lock_attempt(connection, attempt_id)
+        root = family_of(connection, attempt_id)
         done = connection.execute(
             update(OverrideRow)
             .where(OverrideRow.attempt_id.in_(root), OverrideRow.withdrawn_at.is_(None))
@@ -125,7 +133,7 @@ def overrides_of(store: Store, attempt_id: int) -> tuple[StoredOverride, ...]:
                 OverrideRow.withdrawn_at,
             )
             .outerjoin(PersonRow, PersonRow.id == OverrideRow.actor_id)
-            .where(OverrideRow.attempt_id.in_(_family(connection, attempt_id)))
+            .where(OverrideRow.attempt_id.in_(family_of(connection, attempt_id)))
             .order_by(OverrideRow.id.desc())
         )
         return tuple(StoredOverride(*row) for row in rows)
@@ -139,16 +147,24 @@ def comment(
     author_id: int,
     path: str | None = None,
     line: int | None = None,
+    points: CommentPoints | None = None,
+    entry_id: int | None = None,
 ) -> int:
     """Remark something on an attempt, at a line or on the whole; returns the comment's id.
 
+    `points`: what it is to change, which it does as far as there is room; `entry_id`: where in the library it is from.
+
     Raises:
-        UsageError: the text is empty, or there is no such attempt.
+        UsageError: the text is empty, there is no such attempt, or none whose points could be changed.
     """
     if not text.strip():
         raise UsageError("a comment needs a text")
     with store.write() as connection:
-        _, _, seq = _touch(connection, attempt_id)
+        person_id, course_task_id, seq = lock_attempt(connection, attempt_id)
+        change = None
+        if points is not None:
+            family = family_of(connection, attempt_id)
+            change = possible_change(connection, attempt_id, family, points)
         comment_id = connection.execute(
             insert(CommentRow)
             .values(
@@ -158,10 +174,16 @@ def comment(
                 line=line,
                 text=text,
                 created_at=database_now(),
+                entry_id=entry_id,
+                item=None if points is None else points.item,
+                points=change,
             )
             .returning(CommentRow.id)
         ).scalar_one()
-        add_event(connection, attempt_id, seq, "commented", actor_id=author_id, comment_id=comment_id)
+        told = {} if change is None else {"change": change}
+        add_event(connection, attempt_id, seq, "commented", actor_id=author_id, comment_id=comment_id, **told)
+        if change:
+            recompute_standings(connection, course_task_id, [person_id])
         notify_comment(connection, attempt_id, comment_id, author_id)
         return comment_id
 
@@ -189,13 +211,13 @@ def answer(store: Store, attempt_id: int, text: str, *, author_id: int) -> int:
 def _said(store: Store, attempt_id: int, text: str, kind: str, author_id: int) -> int:
     made = comment(store, attempt_id, text, author_id=author_id)
     with store.write() as connection:
-        _, _, seq = _touch(connection, attempt_id)
+        _, _, seq = lock_attempt(connection, attempt_id)
         add_event(connection, attempt_id, seq, kind, actor_id=author_id, comment_id=made)
     return made
 
 
 def comments_of(store: Store, attempt_id: int) -> tuple[StoredComment, ...]:
-    """All comments on an attempt, oldest first."""
+    """All comments on an attempt and its regrades that were not withdrawn, oldest first, answers among them."""
     with store.read() as connection:
         rows = connection.execute(
             select(
@@ -205,33 +227,20 @@ def comments_of(store: Store, attempt_id: int) -> tuple[StoredComment, ...]:
                 CommentRow.line,
                 CommentRow.text,
                 CommentRow.created_at,
+                CommentRow.parent_id,
+                CommentRow.item,
+                CommentRow.points,
+                CommentRow.author_id,
+                by_pseudonym().label("key"),
             )
+            .join(AttemptRow, AttemptRow.id == CommentRow.attempt_id)
             .outerjoin(PersonRow, PersonRow.id == CommentRow.author_id)
-            .where(CommentRow.attempt_id == attempt_id)
+            .where(
+                CommentRow.attempt_id.in_(family_of(connection, attempt_id)),
+                CommentRow.withdrawn_at.is_(None),
+            )
             .order_by(CommentRow.id)
         )
-        return tuple(StoredComment(*row) for row in rows)
-
-
-def _touch(connection: Connection, attempt_id: int) -> tuple[int, int, int]:
-    """Lock an attempt and take its next event's number: person, task of the course, number."""
-    row = connection.execute(
-        update(AttemptRow)
-        .where(AttemptRow.id == attempt_id)
-        .values(event_seq=AttemptRow.event_seq + 1)
-        .returning(AttemptRow.person_id, AttemptRow.course_task_id, AttemptRow.event_seq)
-    ).one_or_none()
-    if row is None:
-        raise UsageError(f"there is no attempt {attempt_id}")
-    refuse_archived_tasks(connection, [row.course_task_id])
-    return row.person_id, row.course_task_id, row.event_seq
-
-
-def _family(connection: Connection, attempt_id: int) -> list[int]:
-    """The attempt that was handed in, and its regrades."""
-    root = connection.execute(
-        select(AttemptRow.regrade_of).where(AttemptRow.id == attempt_id)
-    ).scalar_one_or_none()
-    first = attempt_id if root is None else root
-    regrades = connection.execute(select(AttemptRow.id).where(AttemptRow.regrade_of == first)).scalars()
-    return [first, *regrades]
+        return tuple(
+            StoredComment(row.id, shown_name(row.key, row.author_id, row.name), *row[2:9]) for row in rows
+        )

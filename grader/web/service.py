@@ -24,10 +24,11 @@ from grader.lti.tool_keys import ToolKeys, tool_keys
 from grader.settings.schema import Settings
 from grader.store.database import Store
 from grader.store.files import FileStore, open_files
-from grader.store.held_attempts import num_held
+from grader.store.grading_rules import forum_of
 from grader.store.limits import Refusal
 from grader.store.queue import QueuePlace
 from grader.store.retention import RetentionRule
+from grader.store.review_counts import num_to_review
 from grader.store.submissions import NewSubmission, Receipt, submit_all
 from grader.store.tokens import TokenUse, check_tokens
 from grader.web import flash
@@ -182,7 +183,8 @@ class WebService:
             visitor: None: a guest.
             status_code: of the answer; headers: more of them.
             context: what the template shows. It has `request`, `visitor`, `path`, `csrf_token()`,
-                `csrf_field()`, `num_held(course_id, learners)` and `message` (of the page before, or None) besides.
+                `csrf_field()`, `num_to_review(course_id, learners)`, `forum_of(course_id)` and `message` (of the page
+                before, or None) besides.
         """
 
         def token() -> str:
@@ -199,7 +201,8 @@ class WebService:
             csrf_token=token,
             csrf_field=form_field,
             message=message,
-            num_held=partial(num_held, self.store),
+            num_to_review=partial(num_to_review, self.store),
+            forum_of=partial(forum_of, self.store),
             **context,
         )
         response = HTMLResponse(text, status_code, headers)

@@ -6,7 +6,7 @@ Whatever a template prints is escaped and made visible, so that no name, log or 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from grader.model.attempt_result import AttemptResult
+from grader.model.grade import RubricResult
 from grader.model.notebook_lines import told_place
 from grader.model.start_command import start_command
 from grader.report import banner, wording
@@ -22,6 +23,7 @@ from grader.report.markdown_html import page_html, statement_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import visible
 from grader.store.attempts import StoredAttempt
+from grader.store.comment_library import StoredEntry
 from grader.translation import current_language, gettext, languages, ngettext
 from grader.web.languages import LANGUAGES, here_in
 
@@ -63,6 +65,9 @@ def environment() -> Environment:
         "outcome_of": banner.outcome,
         "tone_of": banner.tone,
         "start_command": start_command,
+        "signed_points": banner.signed,
+        "library_options": library_options,
+        "rubric_options": rubric_options,
     }
     return made
 
@@ -75,6 +80,24 @@ def _headline(result: AttemptResult) -> Markup:
     """The first words of the sentence about an attempt, with moments as the browser shows them."""
     # Nothing in it comes from outside: words of ours, and a moment.
     return Markup(banner.headline(result, when=lambda at: str(when(at, ago=False))))
+
+
+def library_options(library: Iterable[StoredEntry]) -> list[tuple[int, str]]:
+    """Entries of a library, to choose from: title, and what each changes."""
+    return [
+        (one.id, f"{one.comment.title} ({banner.signed(points.points)})" if points else one.comment.title)
+        for one in library
+        for points in [one.comment.points]
+    ]
+
+
+def rubric_options(rubric: Iterable[RubricResult]) -> list[tuple[str, str]]:
+    """Items of a rubric, to choose from: what each is, and how much of it was earned."""
+    return [
+        (one.id, f"{one.title}: {wording.points_text(one.earned)} of {wording.points_text(one.points)}")
+        for one in rubric
+        if one.points
+    ]
 
 
 def attempt_name(attempt: StoredAttempt, *, own: bool) -> str:

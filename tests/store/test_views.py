@@ -78,11 +78,11 @@ def full(databases: Databases) -> Iterator[tuple[Store, int]]:
     store.close()
 
 
-def test_a_full_gradebook_takes_five_statements(full: tuple[Store, int]) -> None:
+def test_a_full_gradebook_takes_six_statements(full: tuple[Store, int]) -> None:
     store, course = full
     with statements(store) as seen:
         book = gradebook.gradebook(store, course)
-    assert len(seen) == 5
+    assert len(seen) == 6
     assert (len(book.tasks), len(book.rows)) == (TASKS + 1, LEARNERS + 2)
     learners = [row for row in book.rows if row.person_id >= 1000]
     assert all(len(row.cells) == TASKS for row in learners)

@@ -14,6 +14,7 @@ from grader.model.submission import Submission
 from grader.report.wording import plural
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
+from grader.store.grading_rules import TaskGrading, task_gradings
 from grader.store.limits import UNRELEASED, LateBank, Limit, Refusal, late_factor
 from grader.store.progress import OwnTask, progress
 from grader.web.languages import LANGUAGES, read_languages
@@ -98,6 +99,8 @@ def task_page(
         found=None if form.checked is None else source_findings(form.checked, task, found.task.profile),
         problem=form.problem or _refused_now(form, own),
         pasted=form.pasted,
+        has_leaderboard=task_gradings(service.store, course_id).get(found.task.id, TaskGrading()).leaderboard
+        is not None,
         languages=LANGUAGES,
         max_file_bytes=MAX_FILE_BYTES,
         max_total_bytes=MAX_TOTAL_BYTES,

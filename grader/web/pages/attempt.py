@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,11 +15,19 @@ from grader.store.attempt_endings import CancelResult, cancel
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
 from grader.store.courses import course, tasks_of
+from grader.store.credits import people_of
 from grader.store.events import events_of
 from grader.store.held_attempts import held_since, open_questions
 from grader.store.limits import UNRELEASED, counts_against_limits
+from grader.store.people import names_of
 from grader.store.questions import LastWord
 from grader.store.queue import places, queue_state
+from grader.store.regrade_requests import (
+    RegradeRequest,
+    ask_for_regrade,
+    asked_until,
+    requests_about,
+)
 from grader.store.retention import deleted_of
 from grader.store.submissions import source_of
 from grader.store.tables.attempt import AttemptState, Lane
@@ -29,7 +39,7 @@ from grader.web.learner.attempts_left import attempts_left_at
 from grader.web.learner.source_findings import source_findings
 from grader.web.live.attempt_progress import attempt_progress
 from grader.web.lookups.catalog import cached_task
-from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, hidden_until
+from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, hidden_until, is_own, not_found
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.stored_report import StoredReport
@@ -82,7 +92,8 @@ def _page(
         "here": f"/attempts/{facts.id}",
         "reads": shown_as_staff,
         "grades": shown_as_staff and visitor.grades(facts.course_id),
-        "own": facts.person_id == visitor.account.id,
+        "own": is_own(service, visitor, facts),
+        "group": _group(service, facts),
         "hidden_until": until,
         "unreleased": UNRELEASED,
         # Since when it waits for an instructor to decide; None: it does not, or how it went is not told yet.
@@ -118,9 +129,46 @@ def answer(
     return _page(request, service, visitor, facts, form, 422)
 
 
+@router.post("/attempts/{attempt_id}/regrade-requests")
+def request_regrade(
+    request: Request, service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt, form: FormDep
+) -> Response:
+    """Ask that somebody looks at the grade again: whoever the attempt counts for may."""
+    if not is_own(service, visitor, facts) or hidden_until(service, visitor, facts) is not None:
+        raise not_found()
+    text = form.needed("request", "What should be looked at")
+    if form.good:
+        try:
+            ask_for_regrade(service.store, facts.id, text, person_id=visitor.account.id)
+        except UsageError as error:
+            form.errors["request"] = f"Nothing was asked: {error}."
+        else:
+            done = "Your request is with the instructors; you read their reply here."
+            return flash.redirect(f"/attempts/{facts.id}", service.secret, done)
+    return _page(request, service, visitor, facts, form, 422)
+
+
+def _asked_until(
+    service: WebService, facts: StoredAttempt, requests: Sequence[RegradeRequest]
+) -> datetime | None:
+    """Until when another request is taken; None: none is, or one is open."""
+    if any(one.decision is None for one in requests):
+        return None
+    until = asked_until(service.store, facts.id)
+    return until if until is not None and datetime.now(UTC) <= until else None
+
+
+def _group(service: WebService, facts: StoredAttempt) -> list[str]:
+    """Names of those for whom an attempt counts, where they are several and may be told."""
+    people = people_of(service.store, facts.id)
+    if facts.anonymous or len(people) < 2:
+        return []
+    return sorted(names_of(service.store, people).values())
+
+
 def _question_to(service: WebService, visitor: Visitor, facts: StoredAttempt) -> LastWord | None:
     """What the visitor was asked about an attempt of theirs, and has not answered."""
-    if facts.person_id != visitor.account.id or hidden_until(service, visitor, facts) is not None:
+    if not is_own(service, visitor, facts) or hidden_until(service, visitor, facts) is not None:
         return None
     return open_questions(service.store, [facts.id]).get(facts.id)
 
@@ -144,7 +192,7 @@ def _costs(facts: StoredAttempt) -> bool:
 
 def _question(service: WebService, visitor: Visitor, facts: StoredAttempt) -> Question:
     left = attempts_left_at(service.store, facts.course_id, facts.person_id, facts.course_task_id)
-    own = facts.person_id == visitor.account.id
+    own = is_own(service, visitor, facts)
     whose, name = "your" if own else f"{facts.person}’s", attempt_name(facts, own=own)
     return Question(
         f"Cancel {name[0].lower()}{name[1:]}?",
@@ -190,6 +238,7 @@ def _over(
     judged = facts.state is AttemptState.JUDGED
     report = None if hidden or not judged else _report(service, facts, staff=staff)
     overrides = () if hidden else reviews.overrides_of(service.store, facts.id)
+    requests = () if hidden else requests_about(service.store, facts.id)
     return service.render(
         request,
         "attempt.html.j2",
@@ -200,6 +249,8 @@ def _over(
         question=_question_to(service, visitor, facts) if context["held_since"] else None,
         in_force=next((one for one in overrides if one.withdrawn_at is None), None),
         overrides=overrides,
+        requests=requests,
+        ask_until=None if hidden else _asked_until(service, facts, requests),
         comments=() if hidden else reviews.comments_of(service.store, facts.id),
         # The position of a file is what lines of the report's listing are named after.
         file_numbers=_file_numbers(service, facts),

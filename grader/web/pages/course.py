@@ -12,6 +12,8 @@ from grader.store import certificates
 from grader.store.announcements import announcements_of
 from grader.store.certificates import MissingTasks
 from grader.store.class_statistics import handed_in_counts
+from grader.store.grading_rules import grading_rules
+from grader.store.learner_groups import group_of
 from grader.store.learners import ALL_LEARNERS
 from grader.store.limits import UNRELEASED
 from grader.store.progress import OwnTask, progress
@@ -87,6 +89,8 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         handed_in=handed_in_counts(service.store, course.id, learners or ALL_LEARNERS) if reads else {},
         announcements=told[:_MOST_ANNOUNCED],
         num_announced=len(told),
+        rules=grading_rules(service.store, course.id),
+        group=None if reads else group_of(service.store, course.id, visitor.account.id),
     )
 
 

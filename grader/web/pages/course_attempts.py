@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
@@ -9,6 +11,7 @@ from grader.model.grade import Verdict
 from grader.store.attempt_results import results_of
 from grader.store.attempts import attempts
 from grader.store.enrolments import participants
+from grader.store.pseudonyms import anonymous_tasks
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.person import Role
 from grader.web.staff.attempt_query import AttemptQueryDep
@@ -23,12 +26,9 @@ _PAGE = 50
 def show(request: ReaderRequestDep, wanted: AttemptQueryDep, before: str = "") -> HTMLResponse:
     """The attempts that match, fifty at a time."""
     start = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
-    found = attempts(
-        request.service.store,
-        wanted.filter(request.course.id, request.learners),
-        before=start,
-        limit=_PAGE + 1,
-    )
+    # By a person only what is graded by name is found: otherwise the filter would tell who is who.
+    chosen = replace(wanted.filter(request.course.id, request.learners), named=bool(wanted.person))
+    found = attempts(request.service.store, chosen, before=start, limit=_PAGE + 1)
     place = f"{request.at}/attempts"
     older = link(place, {**wanted.fields(), "before": found[_PAGE - 1].id}) if len(found) > _PAGE else ""
     return request.page(
@@ -48,5 +48,6 @@ def show(request: ReaderRequestDep, wanted: AttemptQueryDep, before: str = "") -
             "states": list(AttemptState),
             "verdicts": [one for one in Verdict if one is not Verdict.JUDGE_ERROR],
             "lanes": list(Lane),
+            "any_anonymous": bool(anonymous_tasks(request.service.store, request.course.id)),
         },
     )

@@ -1,52 +1,96 @@
-"""What was done in a course, by whom: enrolments, terms, dates, invitations, certificates. The newest first."""
+"""What was done in a course, by whom: filtered, a page at a time, and as a file. The newest first."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from starlette.responses import HTMLResponse
+import json
+from typing import Any
 
-from grader.store import people
-from grader.store.events import audit_kinds, audit_of
-from grader.web.staff.course_request import CourseRequestDep
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, Response
+
+from grader.store.audit_trail import audit_events, audit_kinds, audit_page, people_in
+from grader.store.enrolments import participants
+from grader.store.people import names_of
+from grader.web.staff.audit_query import AuditQueryDep
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.csv_files import to_csv
 from grader.web.staff.links import link
 
 router = APIRouter()
-_PAGE = 100
-_EVERYTHING = "everything"
-_BY_THE_CLASS = ("enrolled", "left")
-"""Of these a class makes hundreds, and all else would be lost among them."""
+_MOST = 100_000
 
 
 @router.get("/courses/{course_id}/audit")
-def show(request: CourseRequestDep, kind: str = "", before: str = "") -> HTMLResponse:
-    """The last events of the course, a hundred at a time: of one kind, all, or (at first) all but enrolments."""
-    store, subject = request.service.store, f"course:{request.course.id}"
-    kinds = audit_kinds(store, subject)
-    wanted = kind if kind in kinds or kind == _EVERYTHING else ""
+def show(request: CourseRequestDep, wanted: AuditQueryDep, before: str = "") -> HTMLResponse:
+    """The last events that match, a hundred lines at a time."""
+    store, subject = request.service.store, _subject(request)
     start = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
-    found = audit_of(
-        store,
-        subject,
-        kind=wanted if wanted in kinds else None,
-        without=() if wanted else _BY_THE_CLASS,
-        before=start,
-        limit=_PAGE + 1,
-    )
-    events = found[:_PAGE]
-    named = {one.actor_id for one in events} | {one.data.get("person_id") for one in events}
-    known = {found: people.account(request.service.store, found) for found in named if isinstance(found, int)}
-    place = f"{request.at}/audit"
+    found = audit_page(store, subject, wanted.filter(request.course.zone), before=start)
+    place, fields = f"{request.at}/audit", wanted.fields()
     return request.page(
         "audit.html.j2",
         {
-            "events": events,
-            "kinds": kinds,
-            "kind": wanted,
-            "everything": _EVERYTHING,
-            "num_left_out": 0 if wanted else sum(kinds.get(one, 0) for one in _BY_THE_CLASS),
-            "newest": link(place, {"kind": wanted}) if start is not None else "",
-            "older": link(place, {"kind": wanted, "before": events[-1].id}) if len(found) > _PAGE else "",
-            "names": {found: one.name for found, one in known.items() if one is not None},
+            "lines": found.lines,
+            "kinds": audit_kinds(store, subject),
+            "wanted": wanted,
+            "people": participants(store, request.course.id),
+            "newest": link(place, fields) if start is not None else "",
+            "older": link(place, {**fields, "before": found.before}) if found.before is not None else "",
+            "csv": link(f"{place}.csv", fields),
+            "json": link(f"{place}.json", fields),
+            "names": names_of(store, people_in(one.event for one in found.lines)),
             "titles": {one.id: one.terms.title for one in request.tasks()},
         },
     )
+
+
+@router.get("/courses/{course_id}/audit.csv")
+def as_csv(request: CourseRequestDep, wanted: AuditQueryDep) -> Response:
+    """All events that match, for a spreadsheet."""
+    header = ["at", "kind", "actor_id", "actor", "person_id", "person", "details"]
+    rows = (
+        [
+            one["at"],
+            one["kind"],
+            one["actor_id"],
+            one["actor"],
+            one["data"].get("person_id"),
+            one["person"],
+            json.dumps({name: value for name, value in one["data"].items() if name != "person_id"}),
+        ]
+        for one in _documents(request, wanted)
+    )
+    return _download(request, "audit.csv", "text/csv; charset=utf-8", to_csv(header, rows))
+
+
+@router.get("/courses/{course_id}/audit.json")
+def as_json(request: CourseRequestDep, wanted: AuditQueryDep) -> Response:
+    """All events that match, for programs."""
+    text = json.dumps({"schema": 1, "events": _documents(request, wanted)}, indent=2) + "\n"
+    return _download(request, "audit.json", "application/json", text.encode())
+
+
+def _documents(request: CourseRequest, wanted: AuditQueryDep) -> list[dict[str, Any]]:
+    store = request.service.store
+    found = list(audit_events(store, _subject(request), wanted.filter(request.course.zone), limit=_MOST))
+    names = names_of(store, people_in(found))
+    return [
+        {
+            "at": one.at.isoformat(timespec="seconds"),
+            "kind": one.kind,
+            "actor_id": one.actor_id,
+            "actor": None if one.actor_id is None else names.get(one.actor_id),
+            "person": names.get(one.data.get("person_id", 0)),
+            "data": one.data,
+        }
+        for one in found
+    ]
+
+
+def _subject(request: CourseRequest) -> str:
+    return f"course:{request.course.id}"
+
+
+def _download(request: CourseRequest, name: str, media_type: str, data: bytes) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="course-{request.course.id}-{name}"'}
+    return Response(data, media_type=media_type, headers=headers)

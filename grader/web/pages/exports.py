@@ -17,6 +17,7 @@ from grader.store.class_register import RegisteredLearner, register_of
 from grader.store.class_submissions import counted_attempts
 from grader.store.courses import AssignedTask
 from grader.store.gradebook import Gradebook, gradebook
+from grader.store.pseudonyms import anonymous_tasks
 from grader.web.security.access import Id
 from grader.web.staff import exports
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
@@ -38,6 +39,7 @@ def show(request: CourseRequestDep) -> HTMLResponse:
         "exports.html.j2",
         {
             "tasks": request.tasks(),
+            "num_anonymous": len(anonymous_tasks(request.service.store, request.course.id)),
             "num_issued": sum(one.revoked_at is None for one in known),
             "num_known": len(known),
             "num_new": sum(one not in holders for one in earned),
@@ -46,16 +48,17 @@ def show(request: CourseRequestDep) -> HTMLResponse:
 
 
 @router.get("/courses/{course_id}/exports/gradebook.csv")
-def gradebook_csv(request: CourseRequestDep) -> Response:
-    """The gradebook for a spreadsheet."""
-    book = gradebook(request.service.store, request.course.id)
+def gradebook_csv(request: CourseRequestDep, anonymous: bool = False) -> Response:
+    """The gradebook for a spreadsheet; `anonymous`: of the tasks that are graded so."""
+    book = gradebook(request.service.store, request.course.id, anonymous=anonymous)
     return _download(request, "gradebook.csv", "text/csv; charset=utf-8", exports.gradebook_csv(book))
 
 
 @router.get("/courses/{course_id}/exports/gradebook.json")
-def gradebook_json(request: CourseRequestDep) -> Response:
-    """The gradebook for programs."""
-    text = exports.gradebook_json(request.course, gradebook(request.service.store, request.course.id))
+def gradebook_json(request: CourseRequestDep, anonymous: bool = False) -> Response:
+    """The gradebook for programs; `anonymous`: of the tasks that are graded so."""
+    book = gradebook(request.service.store, request.course.id, anonymous=anonymous)
+    text = exports.gradebook_json(request.course, book)
     return _download(request, "gradebook.json", "application/json", text.encode())
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
 from grader.store.gradebook import gradebook
+from grader.store.pseudonyms import anonymous_tasks
 from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.gradebook_table import gradebook_page
 
@@ -16,15 +17,30 @@ router = APIRouter()
 
 @router.get("/courses/{course_id}/gradebook", include_in_schema=False)
 def show(
-    request: ReaderRequestDep, sort: str = "name", order: str = "up", q: str = "", page: int = 1
+    request: ReaderRequestDep,
+    sort: str = "name",
+    order: str = "up",
+    q: str = "",
+    page: int = 1,
+    anonymous: bool = False,
 ) -> HTMLResponse:
-    """The gradebook of a course, a hundred learners at a time."""
+    """The gradebook of a course, a hundred learners at a time; anonymous tasks have one of their own."""
     descending = order == "down"
-    book = gradebook(request.service.store, request.course.id, request.shown)
+    hidden = anonymous_tasks(request.service.store, request.course.id)
+    # Where nothing is graded by name there is but the one.
+    anonymous = bool(hidden) and (anonymous or len(hidden) == len(request.tasks()))
+    book = gradebook(request.service.store, request.course.id, request.shown, anonymous=anonymous)
     shown = gradebook_page(book, sort=sort, descending=descending, search=q[:200], page=page)
 
     def link(**changes: str | int) -> str:
-        wanted = {"sort": sort, "order": order, "q": q[:200], "page": 1, **changes}
+        wanted = {
+            "sort": sort,
+            "order": order,
+            "q": q[:200],
+            "page": 1,
+            "anonymous": int(anonymous),
+            **changes,
+        }
         kept = {name: value for name, value in wanted.items() if (name, value) not in _PLAIN}
         return f"{request.at}/gradebook" + (f"?{urlencode(kept)}" if kept else "")
 
@@ -38,8 +54,18 @@ def show(
 
     return request.page(
         "gradebook.html.j2",
-        {"shown": shown, "sorting": sorting, "link": link, "q": q[:200], "sort": sort, "order": order},
+        {
+            "shown": shown,
+            "sorting": sorting,
+            "link": link,
+            "q": q[:200],
+            "sort": sort,
+            "order": order,
+            "anonymous": anonymous,
+            "num_anonymous": len(hidden),
+            "num_named": len(request.tasks()) - len(hidden),
+        },
     )
 
 
-_PLAIN = (("sort", "name"), ("order", "up"), ("q", ""), ("page", 1))
+_PLAIN = (("sort", "name"), ("order", "up"), ("q", ""), ("page", 1), ("anonymous", 0))

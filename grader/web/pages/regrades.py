@@ -16,6 +16,7 @@ from grader.store.class_submissions import judged_by_another_version
 from grader.store.courses import course
 from grader.store.enrolments import participants
 from grader.store.events import audit_of
+from grader.store.pseudonyms import anonymous_tasks
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
@@ -90,7 +91,7 @@ def show(
     course_facts = course(service.store, batch.course_id)
     if course_facts is None:
         raise not_found()
-    names = {one.person_id: one.name for one in participants(service.store, batch.course_id)}
+    names = _names(service, batch.course_id, changes)
     changing = [one for one in changes if one.changes]
     return service.render(
         request,
@@ -181,6 +182,16 @@ def _matching(request: CourseRequestDep, form: FormDep) -> list[int]:
 def _belongs(request: CourseRequestDep, attempt_id: int) -> bool:
     found = attempt(request.service.store, attempt_id)
     return found is not None and found.course_id == request.course.id
+
+
+def _names(service: WebService, course_id: int, changes: Sequence[regrades.RegradeChange]) -> dict[int, str]:
+    """What the learners of these attempts are called, by attempt: by pseudonyms where the task is graded so."""
+    names = {one.person_id: one.name for one in participants(service.store, course_id)}
+    hidden = anonymous_tasks(service.store, course_id)
+    if not hidden:
+        return {one.attempt_id: names.get(one.person_id, "") for one in changes}
+    found = (attempt(service.store, one.attempt_id) for one in changes)
+    return {one.id: one.person for one in found if one is not None}
 
 
 def _state(service: WebService, batch: regrades.RegradeBatch) -> str:

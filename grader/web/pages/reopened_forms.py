@@ -8,13 +8,14 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse
 
-from grader.web.security.access import Admin, Id, StaffAttempt, VisibleAttempt
+from grader.web.security.access import Admin, Id, StaffAttempt, VisibleAttempt, VisibleCourse
 from grader.web.staff.course_request import CourseRequestDep
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/attempts/{attempt_id}/cancel")
+@router.get("/attempts/{attempt_id}/regrade-requests")
 def cancel(facts: VisibleAttempt) -> RedirectResponse:
     """The attempt."""
     return _to(f"/attempts/{facts.id}")
@@ -26,6 +27,32 @@ def cancel(facts: VisibleAttempt) -> RedirectResponse:
 def review(facts: StaffAttempt) -> RedirectResponse:
     """The review page."""
     return _to(f"/attempts/{facts.id}/review")
+
+
+@router.get("/attempts/{attempt_id}/regrade-requests/{request_id}")
+def request_about(facts: StaffAttempt, request_id: Id) -> RedirectResponse:
+    """The review page, which has the request."""
+    return _to(f"/attempts/{facts.id}/review#request-{request_id}")
+
+
+@router.get("/courses/{course_id}/groups/list")
+@router.get("/courses/{course_id}/groups/{group_id}/dissolve")
+def groups(request: CourseRequestDep) -> RedirectResponse:
+    """The groups."""
+    return _to(f"{request.at}/groups")
+
+
+@router.get("/courses/{course_id}/group/join")
+@router.get("/courses/{course_id}/group/leave")
+def own_group(course: VisibleCourse) -> RedirectResponse:
+    """One's own group."""
+    return _to(f"/courses/{course.id}/group")
+
+
+@router.get("/courses/{course_id}/grading/{course_task_id}")
+def task_grading(request: CourseRequestDep, course_task_id: Id) -> RedirectResponse:
+    """The rules."""
+    return _to(f"{request.at}/grading#task-{request.task(course_task_id).id}")
 
 
 @router.get("/courses/{course_id}/people/import/take-over")

@@ -1,11 +1,13 @@
-"""The review queue of a course: attempts that are held until an instructor decides, the oldest first."""
+"""The review queue of a course: what is held, what learners ask about grades and answer to comments; oldest first."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
+from grader.store.comment_replies import unanswered_replies
 from grader.store.held_attempts import held_attempts
+from grader.store.regrade_requests import open_requests
 from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.held_reasons import reasons_of
 
@@ -22,5 +24,7 @@ def show(request: ReaderRequestDep) -> HTMLResponse:
         {
             "waiting": [(one, reasons_of(one.document)) for one in waiting[:_MOST_SHOWN]],
             "num_more": max(0, len(waiting) - _MOST_SHOWN),
+            "requests": open_requests(request.service.store, request.course.id, request.shown),
+            "replies": unanswered_replies(request.service.store, request.course.id, request.shown),
         },
     )

@@ -61,6 +61,7 @@ __all__ = [
     "Worker",
     "current_visitor",
     "hidden_until",
+    "is_own",
     "not_found",
     "too_many_requests",
 ]
@@ -190,8 +191,7 @@ async def visible_attempt(
     if found is None or not found.counts:
         raise not_found()
     # Of a group's attempts each of those for whom it counts sees all.
-    own = found.person_id == visitor.account.id
-    if not own and visitor.account.id not in await run_in_threadpool(people_of, service.store, attempt_id):
+    if not await run_in_threadpool(is_own, service, visitor, found):
         raise not_found()
     return found
 
@@ -265,6 +265,12 @@ VisibleCourseTask = Annotated[TaskInCourse, Depends(visible_course_task)]
 VisibleAttempt = Annotated[StoredAttempt, Depends(visible_attempt)]
 StaffAttempt = Annotated[StoredAttempt, Depends(staff_attempt)]
 StaffBatch = Annotated[RegradeBatch, Depends(staff_batch)]
+
+
+def is_own(service: WebService, visitor: Visitor, facts: StoredAttempt) -> bool:
+    """Whether an attempt counts for the visitor: handed in by them, or by their group."""
+    own = facts.person_id == visitor.account.id
+    return own or visitor.account.id in people_of(service.store, facts.id)
 
 
 def hidden_until(service: WebService, visitor: Visitor, facts: StoredAttempt) -> datetime | None:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from grader.store.class_statistics import JudgeFailures, judge_failures, stuck_learners
+from grader.store.comment_replies import num_unanswered
 from grader.store.courses import AssignedTask, tasks_of
 from grader.store.database import Store
 from grader.store.held_attempts import num_held
 from grader.store.learners import ALL_LEARNERS, Learners
 from grader.store.queue_overview import num_waiting
+from grader.store.regrade_requests import num_open_requests
 
 _MOST_DUE = 3
 
@@ -20,12 +22,16 @@ class CourseOverview:
     """A course at a glance.
 
     Attributes:
-        num_held: attempts that wait for a decision; failures: those that the grader failed at.
+        num_held: attempts that wait for a decision; num_requests: regrades that learners asked for and nobody decided;
+        num_replies: answers to comments that nobody of the staff answered.
+        failures: those that the grader failed at.
         num_stuck: learners who try and are not accepted, in any task; num_waiting: attempts of the course in the queue.
         due: what is due next, the soonest first.
     """
 
     num_held: int
+    num_requests: int
+    num_replies: int
     failures: JudgeFailures
     num_stuck: int
     num_waiting: int
@@ -42,6 +48,8 @@ def course_overview(store: Store, course_id: int, learners: Learners | None) -> 
     ]
     return CourseOverview(
         num_held(store, course_id, learners or ALL_LEARNERS),
+        num_open_requests(store, course_id, learners or ALL_LEARNERS),
+        num_unanswered(store, course_id, learners or ALL_LEARNERS),
         judge_failures(store, course_id, learners),
         len({one.person_id for one in stuck_learners(store, course_id, learners or ALL_LEARNERS)}),
         num_waiting(store, course_id, learners),

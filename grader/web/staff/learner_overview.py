@@ -22,7 +22,8 @@ class LearnerOverview:
     """One learner of a course.
 
     Attributes:
-        tasks: each with where they stand, None where nothing was handed in; total: share of all points, 0 to 1.
+        tasks: each that is graded by name, with where they stand, None where nothing was handed in; total: share of all
+            their points, 0 to 1.
         attempts: newest first; results: what those with a grade count as; more: whether there are older ones.
         extensions: due dates that were moved for them; comments: the newest first.
     """
@@ -41,7 +42,7 @@ def learner_overview(store: Store, course_id: int, person_id: int) -> LearnerOve
     book = gradebook(store, course_id, person_id=person_id)
     line = book.rows[0] if book.rows else None
     cells = {} if line is None else line.cells
-    wanted = AttemptFilter(course_id=course_id, person_id=person_id)
+    wanted = AttemptFilter(course_id=course_id, person_id=person_id, named=True)
     found = attempts(store, wanted, limit=_MOST_ATTEMPTS + 1)
     return LearnerOverview(
         tuple((task, cells.get(task.id)) for task in book.tasks if not task.withdrawn),

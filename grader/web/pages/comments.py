@@ -1,0 +1,125 @@
+"""Comments on attempts: written by staff, with points and from the library or not, answered by learners, taken back."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from grader.errors import UsageError
+from grader.report.wording import points_text
+from grader.store import reviews
+from grader.store.attempts import StoredAttempt
+from grader.store.comment_library import MOST_POINTS, StoredEntry, entries_of
+from grader.store.comment_points import CommentPoints
+from grader.store.comment_replies import reply, settle, withdraw_comment
+from grader.web import flash
+from grader.web.security.access import Id, SignedIn, StaffAttempt, VisibleAttempt, hidden_until, not_found
+from grader.web.service import ServiceDep, WebService
+from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.review_page import ReviewForm, line_of, review_page
+
+router = APIRouter()
+
+
+@router.post("/attempts/{attempt_id}/comment")
+def comment(
+    request: Request, service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, form: FormDep
+) -> Response:
+    """Remark something on a line or on the whole."""
+    entry = _entry(service, facts, form)
+    text = form.text("text") if entry is not None else form.needed("text", "A text")
+    if entry is not None:
+        text = f"{entry.comment.text}\n\n{text}".strip()
+    place = form.text("line", most=320)
+    path, number = line_of(service.store, facts, place)
+    if place and path is None:
+        form.errors["line"] = "There is no such line. Write it as train.py:12, or leave this empty."
+    points = _points(form, entry)
+    if not form.good:
+        return review_page(request, service, visitor, facts, ReviewForm(form, place), 422)
+    try:
+        made = reviews.comment(
+            service.store,
+            facts.id,
+            text,
+            author_id=visitor.account.id,
+            path=path,
+            line=number,
+            points=points,
+            entry_id=None if entry is None else entry.id,
+        )
+    except UsageError as error:
+        form.errors["points"] = f"{error}"
+        return review_page(request, service, visitor, facts, ReviewForm(form, place), 422)
+    changed = next(
+        (one.points for one in reviews.comments_of(service.store, facts.id) if one.id == made), None
+    )
+    told = "Your comment is there; the learner can read it."
+    if points is not None:
+        told += f" It changes {points_text(changed or 0.0)} points"
+        told += "." if changed == points.points else ": there was no room for more."
+    return flash.redirect(_place(facts), service.secret, told)
+
+
+@router.post("/attempts/{attempt_id}/comments/{comment_id}/withdraw")
+def withdraw(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, comment_id: Id) -> Response:
+    """Take a comment back, with what it changed."""
+    done = withdraw_comment(service.store, facts.id, comment_id, actor_id=visitor.account.id)
+    told = "The comment is gone, and so is what it changed." if done else "It was gone already."
+    return flash.redirect(_place(facts), service.secret, told)
+
+
+@router.post("/attempts/{attempt_id}/comments/{comment_id}/reply")
+def answer(
+    service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt, comment_id: Id, form: FormDep
+) -> Response:
+    """Answer a comment: whoever the attempt counts for, or staff."""
+    if hidden_until(service, visitor, facts) is not None:
+        raise not_found()
+    return _after_reply(service, visitor, facts, comment_id, form)
+
+
+@router.post("/attempts/{attempt_id}/comments/{comment_id}/settle")
+def settled(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, comment_id: Id) -> Response:
+    """Say that a learner's last word needs no answer."""
+    settle(service.store, facts.id, comment_id, actor_id=visitor.account.id)
+    return flash.redirect(f"/courses/{facts.course_id}/review", service.secret, "It waits no more.")
+
+
+def _after_reply(
+    service: WebService, visitor: SignedIn, facts: StoredAttempt, comment_id: int, form: SubmittedForm
+) -> RedirectResponse:
+    staff = visitor.teaches(facts.course_id)
+    place = _place(facts) if staff else f"/attempts/{facts.id}#comments"
+    try:
+        reply(service.store, facts.id, comment_id, form.text("reply"), author_id=visitor.account.id)
+    except UsageError as error:
+        return flash.redirect(place, service.secret, f"Nothing was sent: {error}.", kind="problem")
+    told = (
+        "Your answer is there; the learner can read it." if staff else "Your answer is with the instructors."
+    )
+    return flash.redirect(place, service.secret, told)
+
+
+def _entry(service: WebService, facts: StoredAttempt, form: SubmittedForm) -> StoredEntry | None:
+    chosen = form.text("entry", most=20)
+    if not chosen:
+        return None
+    found = next((one for one in entries_of(service.store, facts.course_id) if str(one.id) == chosen), None)
+    if found is None:
+        form.errors["entry"] = "It is not in the library any more."
+    return found
+
+
+def _points(form: SubmittedForm, entry: StoredEntry | None) -> CommentPoints | None:
+    """What the form says, or else what the library does."""
+    # A minus as people type it, and as we print it.
+    form.values["comment_points"] = [form.text("comment_points", most=40).replace("−", "-")]
+    given = form.number("comment_points", least=-MOST_POINTS, most=MOST_POINTS)
+    if given is None:
+        return None if entry is None or "comment_points" in form.errors else entry.comment.points
+    return CommentPoints(given, form.text("item", most=80) or None) if given else None
+
+
+def _place(facts: StoredAttempt) -> str:
+    return f"/attempts/{facts.id}/review"
