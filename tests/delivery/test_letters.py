@@ -10,9 +10,19 @@ from grader.delivery.mail.daily_summaries import queue_summaries
 from grader.delivery.mail.links import off_token, read_off_token
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import announcements, courses, enrolments, invitations, mail_requests, regrades, reviews
+from grader.store import (
+    announcements,
+    courses,
+    enrolments,
+    extensions,
+    invitations,
+    mail_requests,
+    regrades,
+    reviews,
+)
 from grader.store.course_time_zone import set_time_zone
 from grader.store.delivery_channels import note_channel
+from grader.store.extensions import Extension
 from grader.store.mailboxes import choose, mail_address, set_address
 from grader.store.tables.mail import MailKind
 from grader.store.tables.person import Role
@@ -139,8 +149,10 @@ def test_dates_are_told_in_the_courses_zone_and_once_for_several_tasks(mail_site
     set_time_zone(mail_site.store, campus.course, "Europe/Berlin", actor_id=None)
     other = campus.set_task("ddp-other")
     due = datetime(2031, 1, 31, 17, 0, tzinfo=UTC)
-    enrolments.extend(mail_site.store, campus.task, due, person_id=campus.anna, actor_id=campus.ines)
-    enrolments.extend(mail_site.store, other, due, person_id=campus.anna, actor_id=campus.ines)
+    extensions.extend(
+        mail_site.store, campus.task, Extension(due), person_ids=[campus.anna], actor_id=campus.ines
+    )
+    extensions.extend(mail_site.store, other, Extension(due), person_ids=[campus.anna], actor_id=campus.ines)
     mail_site.collected()
     ((to, subject, text),) = mail_site.texts()
     assert (to.split()[0], subject) == ("Anna", "Other dates of 2 tasks (Distributed training)")

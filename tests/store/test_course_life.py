@@ -24,6 +24,7 @@ from grader.store import (
     grades,
     invitations,
     late_days,
+    own_courses,
     regrades,
     reviews,
     task_drafts,
@@ -50,7 +51,7 @@ def test_a_draft_is_there_for_its_staff_alone(campus: Campus) -> None:
     task = courses.set_task(campus.store, draft, "ddp-toy", "cpu", TaskTerms("Toy", "a" * 64))
 
     def seen(person_id: int) -> set[int]:
-        return {one.course_id for one in enrolments.courses_of(campus.store, person_id)}
+        return {one.course_id for one in own_courses.courses_of(campus.store, person_id)}
 
     assert seen(campus.anna) == {campus.course}
     assert seen(campus.ines) == {campus.course, draft}
@@ -125,7 +126,7 @@ def test_a_deleted_course_is_gone_with_its_files_and_its_certificates_still_veri
     assert course_deletion.delete_course(campus.store, files, campus.course, actor_id=campus.ines) == told
     assert courses.course(campus.store, campus.course) is None
     assert courses.courses(campus.store) == ()
-    assert enrolments.courses_of(campus.store, campus.anna) == ()
+    assert own_courses.courses_of(campus.store, campus.anna) == ()
     assert grades.grade_of(campus.store, attempt) is None
     verified = certificates.verify(campus.store, issued.public_id)
     assert verified is not None

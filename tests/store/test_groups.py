@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from grader.errors import UsageError
-from grader.store import enrolments, erasure, gradebook, learner_groups, progress, submissions
+from grader.store import erasure, extensions, gradebook, learner_groups, progress, submissions
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.clock import now
 from grader.store.credits import people_of
 from grader.store.database import Store
+from grader.store.extensions import Extension
 from grader.store.files import open_files
 from grader.store.grading_rules import GradingRules, TaskGrading, set_grading_rules, set_task_grading
 from grader.store.limits import Limit, Refusal
@@ -98,8 +99,12 @@ def test_a_group_is_as_late_as_its_last_date(campus: Campus) -> None:
     together(campus, campus.anna, campus.ben)
     attempt_id = judge(campus, campus.anna, 100)
     assert results_of(campus.store, [attempt_id])[attempt_id].points == 50
-    enrolments.extend(
-        campus.store, campus.task, at + timedelta(days=1), person_id=campus.ben, actor_id=campus.ines
+    extensions.extend(
+        campus.store,
+        campus.task,
+        Extension(at + timedelta(days=1)),
+        person_ids=[campus.ben],
+        actor_id=campus.ines,
     )
     assert results_of(campus.store, [attempt_id])[attempt_id].points == 100
     assert [points_of(campus, one) for one in (campus.anna, campus.ben)] == [100, 100]
@@ -113,8 +118,12 @@ def test_a_closed_task_takes_what_a_member_with_more_time_could_bring(campus: Ca
     campus.set_task(due_at=at - timedelta(hours=1))
     together(campus, campus.anna, campus.ben)
     assert campus.hand_in(campus.anna) == Refusal(Limit.PAST_DUE)
-    enrolments.extend(
-        campus.store, campus.task, at + timedelta(days=1), person_id=campus.ben, actor_id=campus.ines
+    extensions.extend(
+        campus.store,
+        campus.task,
+        Extension(at + timedelta(days=1)),
+        person_ids=[campus.ben],
+        actor_id=campus.ines,
     )
     assert isinstance(campus.hand_in(campus.anna), Receipt)
 

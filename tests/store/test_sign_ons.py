@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from grader.store import enrolments, erasure, identities, people, sign_ons
+from grader.store import erasure, identities, own_courses, people, sign_ons
 from grader.store.database import Store
 from grader.store.files import DatabaseFiles
 from grader.store.group_roles import CourseRole, GroupRoles
@@ -97,11 +97,11 @@ def test_two_providers_groups_give_and_take_each_their_own(store: Store) -> None
     assert role_of(store, person) is Role.ADMIN
     signed_on(store, at_lab, GroupRoles())
     assert role_of(store, person) is Role.INSTRUCTOR
-    assert [one.role for one in enrolments.courses_of(store, person)] == [Role.INSTRUCTOR]
+    assert [one.role for one in own_courses.courses_of(store, person)] == [Role.INSTRUCTOR]
     (kept, _) = identities.sign_on_of(store, person).identities
     assert identities.unlink(store, person, kept.id, WAYS) is UnlinkResult.REMOVED
     assert role_of(store, person) is Role.LEARNER
-    assert enrolments.courses_of(store, person) == ()
+    assert own_courses.courses_of(store, person) == ()
     assert campus.course
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import select, update
 
 from grader.lti.launch_message import CLAIM, course_role
 from grader.lti.platform_keys import forget_keys
-from grader.store import enrolments, lti_platforms, people
+from grader.store import enrolments, lti_platforms, own_courses, people
 from grader.store.lti_contexts import contexts_of
 from grader.store.people import set_enabled
 from grader.store.tables import IdentityRow, PersonRow
@@ -267,7 +267,7 @@ def test_an_instructor_without_an_account_gets_one_and_may_make_a_course_if_allo
     made = people.account_by_login(school.store, "person-t9")
     assert made is not None
     assert made.role is Role.LEARNER, "a platform makes nobody more than that on the site"
-    (own,) = enrolments.courses_of(school.store, made.id)
+    (own,) = own_courses.courses_of(school.store, made.id)
     assert own.role is Role.INSTRUCTOR
 
 

@@ -8,8 +8,9 @@ import zipfile
 from datetime import UTC, datetime, timedelta
 
 from grader.model.grade import Verdict
-from grader.store import courses, enrolments, reviews
+from grader.store import courses, extensions, reviews
 from grader.store.courses import TaskTerms
+from grader.store.extensions import Extension
 from grader.store.personal_records import TOLD_ELSEWHERE, personal_tables
 from grader.store.tables import Base
 from tests.store.campus import verdict_of
@@ -48,12 +49,11 @@ def test_records_attempts_scripts_comments_and_reports_are_in_it(school: School)
     )
     reviews.comment(school.store, number, "Look at the sampler.", author_id=school.people["ines"])
     due = datetime.now(UTC) + timedelta(days=3)
-    enrolments.extend(
+    extensions.extend(
         school.store,
         school.task,
-        due_at=due,
-        reason="ill",
-        person_id=school.people["anna"],
+        Extension(due, reason="ill"),
+        person_ids=[school.people["anna"]],
         actor_id=school.people["ines"],
     )
     school.token("anna")

@@ -19,7 +19,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import select, update
 
-from grader.store import enrolments, identities, invitations, people
+from grader.store import enrolments, identities, invitations, own_courses, people
 from grader.store.erasure import erase
 from grader.store.events import audit_of
 from grader.store.tables import EnrolmentRow, PersonRow
@@ -605,7 +605,7 @@ def test_what_groups_give_they_take_and_nothing_else(opened: Opened, provider: F
         fresh = school.client()
         assert come(fresh, provider).status_code == 303
         row = person(school, "gita")
-        return row.role, {one.course_id: one.role for one in enrolments.courses_of(school.store, row.id)}
+        return row.role, {one.course_id: one.role for one in own_courses.courses_of(school.store, row.id)}
 
     assert signed_on() == (Role.LEARNER, {})
     assert signed_on("staff", "ddp") == (Role.INSTRUCTOR, {school.course: Role.LEARNER})

@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import select
 
 from grader.model.grade import Verdict
-from grader.store import enrolments, invitations, people, reviews, roster_imports
+from grader.store import enrolments, extensions, invitations, people, reviews, roster_imports
 from grader.store.attempts import AttemptFilter, attempt, attempts
+from grader.store.extensions import Extension
 from grader.store.roster_imports import RosterLine
 from grader.store.tables import OneTimePasswordRow, PersonRow, RosterImportRow
 from grader.store.tables.person import Role
@@ -426,8 +427,12 @@ def test_a_persons_page_says_how_they_stand(school: School) -> None:
     attempt = school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0))
     reviews.comment(school.store, attempt, "Look at the sampler", author_id=school.people["ines"])
     later = datetime.now(UTC) + timedelta(days=3)
-    enrolments.extend(
-        school.store, school.task, later, person_id=school.people["anna"], reason="was ill", actor_id=None
+    extensions.extend(
+        school.store,
+        school.task,
+        Extension(later, reason="was ill"),
+        person_ids=[school.people["anna"]],
+        actor_id=None,
     )
     ines, place = school.client("ines"), f"/courses/{school.course}/people/{school.people['anna']}"
     text = ines.get(place).text

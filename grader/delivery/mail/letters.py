@@ -19,9 +19,9 @@ from grader.store.class_statistics import judge_failures
 from grader.store.courses import CourseFacts, course, course_task
 from grader.store.database import Store
 from grader.store.deliveries import Delivery
-from grader.store.enrolments import courses_of
 from grader.store.gradebook import feedback_opens_at
 from grader.store.held_attempts import held_attempts
+from grader.store.own_courses import courses_of
 from grader.store.progress import progress
 from grader.store.queue_overview import num_waiting
 from grader.store.reviews import comments_of

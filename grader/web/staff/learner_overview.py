@@ -1,4 +1,4 @@
-"""How one learner stands in a course, for its staff: tasks, attempts, their own dates, and what was said to them."""
+"""How one learner stands in a course, for its staff: tasks, attempts, extensions, and what was said to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
 from grader.store.courses import AssignedTask
 from grader.store.database import Store
-from grader.store.enrolments import StoredExtension, extensions_of
+from grader.store.extensions import StoredExtension, extensions_of
 from grader.store.gradebook import GradebookCell, gradebook
 from grader.store.learner_comments import LearnerComment, comments_for
 from grader.web.staff.gradebook_table import total_of
@@ -25,7 +25,7 @@ class LearnerOverview:
         tasks: each that is graded by name, with where they stand, None where nothing was handed in; total: share of all
             their points, 0 to 1.
         attempts: newest first; results: what those with a grade count as; more: whether there are older ones.
-        extensions: due dates that were moved for them; comments: the newest first.
+        extensions: more time and attempts that they were given; comments: the newest first.
     """
 
     tasks: tuple[tuple[AssignedTask, GradebookCell | None], ...]
