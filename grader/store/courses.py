@@ -172,12 +172,11 @@ def set_task(
     terms: TaskTerms,
     *,
     draft: bool = False,
-    during_exam: bool = False,
     actor_id: int | None = None,
 ) -> int:
     """Set a task at the end of a course, or change the terms of one that is set; returns its id there.
 
-    `draft`: one that is new there is not shown to learners yet. `during_exam`: changed even where it is one that is on.
+    `draft`: one that is new there is not shown to learners yet.
 
     What was judged stays judged by the version of its time (`regrades` judge again); who stands where follows the
     new dates.
@@ -197,8 +196,7 @@ def set_task(
             )
         ).scalar_one_or_none()
         if found is not None:
-            if not during_exam:
-                refuse_during_exam(connection, found)
+            refuse_during_exam(connection, found)
             connection.execute(update(CourseTaskRow).where(CourseTaskRow.id == found).values(**values))
             recompute_standings(connection, found)
         else:
@@ -263,8 +261,8 @@ def _assigned(row: Sequence[Any]) -> AssignedTask:
 
 
 def _facts(row: Sequence[Any]) -> CourseFacts:
-    *facts, total, per_task = row
-    return CourseFacts(*facts, None if total is None else LateBank(total, per_task))
+    facts, (total, per_task) = row[:-2], row[-2:]
+    return CourseFacts(*facts, late_bank=None if total is None else LateBank(total, per_task))
 
 
 _COURSE = select(

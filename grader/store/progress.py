@@ -119,7 +119,9 @@ def progress(
         ).scalar_one_or_none()
         extended = _extended(connection, course_id, person_id)
         begun = _begun(connection, ids, person_id)
-        bank = None if course is None or course[2] is None else LateBank(*course[2:])
+        bank = None
+        if course is not None and course.late_days_total is not None:
+            bank = LateBank(course.late_days_total, course.late_days_per_task)
         in_use = days_in_use(connection, [course_id], [person_id]) if bank is not None else {}
         attempts = _attempts(connection, ids, person_id)
         standings = _standings(connection, ids, person_id)

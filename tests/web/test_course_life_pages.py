@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from grader.store import certificates, courses, enrolments, submissions
-from grader.store.courses import TaskTerms
 from grader.store.progress import progress
 from grader.store.tables.api_token import Scope
 from grader.store.tables.course_task import LatePolicy
@@ -14,12 +15,12 @@ from tests.store.campus import script, verdict_of
 from tests.web.conftest import TASKS, School
 
 
-def set_terms(school: School, **terms: object) -> None:
+def set_terms(school: School, **terms: Any) -> None:
     """Set the terms of the course's first task."""
     there = courses.course_task(school.store, school.task)
     assert there is not None
-    values = {"title": there.terms.title, "version": there.terms.version, **terms}
-    courses.set_task(school.store, school.course, TASKS[0], "cpu", TaskTerms(**values))
+    changed = replace(there.terms, **terms)
+    courses.set_task(school.store, school.course, TASKS[0], "cpu", changed)
 
 
 def test_a_draft_course_is_nobody_s_but_its_staff_s(school: School) -> None:
