@@ -261,8 +261,8 @@ def _assigned(row: Sequence[Any]) -> AssignedTask:
 
 
 def _facts(row: Sequence[Any]) -> CourseFacts:
-    facts, (total, per_task) = row[:-2], row[-2:]
-    return CourseFacts(*facts, late_bank=None if total is None else LateBank(total, per_task))
+    total, per_task = row[-2:]
+    return CourseFacts(*(*row[:-2], None if total is None else LateBank(total, per_task)))
 
 
 _COURSE = select(
