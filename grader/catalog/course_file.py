@@ -125,6 +125,16 @@ def _meaning(raw: dict[str, Any], profiles: dict[str, tuple[str, ...]]) -> list[
             found.append((where, f"{names[place]} has no profile {profile!r}; it has {', '.join(known)}."))
         found += _before(key, item, [i for _, i in items], place)
         found += _dates(key, item)
+    bank = raw.get("late_days")
+    if isinstance(bank, dict):
+        total, per_task = bank.get("total"), bank.get("per_task")
+        if isinstance(total, int) and isinstance(per_task, int) and per_task > total:
+            text = f"{per_task} days for one task are more than the {total} in all; leave per_task out."
+            found.append((("late_days", "per_task"), f"late_days.per_task: {text}"))
+        if items and not any("due" in i for _, i in items):
+            found.append(
+                (("late_days",), "late_days: says nothing where no task is due; add a `due`, or remove it.")
+            )
     weights = [i.get("weight") for _, i in items]
     numbers = [w for w in weights if isinstance(w, int | float) and not isinstance(w, bool)]
     if items and len(numbers) == len(weights) and abs(sum(numbers) - 100) > 1e-6:
@@ -185,7 +195,7 @@ def _dates(key: Key, item: dict[str, Any]) -> list[tuple[Key, str]]:
     if opens is not None and due is not None and due <= opens:
         where: Key = (*key, "due")
         found.append((where, f"{spelled(where)}: it is due before it opens; nobody could hand in."))
-    for name in ("late", "hidden_until_due"):
+    for name in ("late", "hidden_until_due", "grace_minutes"):
         if "due" not in item and item.get(name, "closed") not in ("closed", False):
             where = (*key, name)
             found.append((where, f"{spelled(where)}: says nothing without `due`; add one, or remove it."))
@@ -221,7 +231,13 @@ def _course(parsed: CourseTable, path: Path) -> Course:
             hidden_until_due=i.hidden_until_due,
             max_per_day=i.max_per_day,
             max_total=i.max_total,
+            grace_minutes=i.grace_minutes,
         )
         for i in parsed.tasks
     )
-    return Course(parsed.name, parsed.title, parsed.about, path, items)
+    bank = parsed.late_days
+    return Course(
+        *(parsed.name, parsed.title, parsed.about, path, items),
+        late_days=0 if bank is None else bank.total,
+        late_days_per_task=None if bank is None else bank.per_task,
+    )

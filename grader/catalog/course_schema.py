@@ -4,6 +4,7 @@
     title = "…"                     one line
     about = "…"                     a sentence or two for people
     profile = "cpu"                 where attempts run, unless a task names its own
+    late_days = { total = 5, per_task = 2 }     days that each learner may be late, in all and for one task, at no cost
 
     [[tasks]]                       in the order of the course
     task = "ddp-toy"                name of its folder beside this file
@@ -36,7 +37,8 @@ class CourseItemTable(_Table):
 
     `late` says what happens after the due date: `closed` takes nothing more, `accepted` takes and marks it, `reduced`
     takes `late_loss` of the points for each day begun; both end after `late_days`, where that is set.
-    `hidden_until_due` keeps points from learners until then.
+    `hidden_until_due` keeps points from learners until then. What comes within `grace_minutes` of the due date is not
+    late yet.
     """
 
     task: Annotated[Name, Field(examples=["ddp-toy"])]
@@ -52,6 +54,14 @@ class CourseItemTable(_Table):
     hidden_until_due: bool = False
     max_per_day: Annotated[int, Field(ge=1, examples=[20])] | None = None
     max_total: Annotated[int, Field(ge=1, examples=[100])] | None = None
+    grace_minutes: Annotated[int, Field(ge=1, le=10080, examples=[15])] | None = None
+
+
+class LateDaysTable(_Table):
+    """`late_days`: days that each learner may be late at no cost, whole ones, used by themselves for what counts."""
+
+    total: Annotated[int, Field(ge=1, le=365, examples=[5])]
+    per_task: Annotated[int, Field(ge=1, le=365, examples=[2])] | None = None
 
 
 class CourseTable(_Table):
@@ -61,4 +71,5 @@ class CourseTable(_Table):
     title: Annotated[Text, Field(examples=["Training on several GPUs"])]
     about: Annotated[Text, Field(examples=["What a learner can do afterwards, in a sentence."])]
     profile: Annotated[Name, Field(examples=["cpu"])] = "cpu"
+    late_days: LateDaysTable | None = None
     tasks: Annotated[list[CourseItemTable], Field(min_length=1)]

@@ -24,6 +24,7 @@ class CourseItem:
         late_days: how many days that goes on, None for ever.
         hidden_until_due: learners see findings, and points only once it is due.
         max_per_day, max_total: attempts, None for any number.
+        grace_minutes: for so long after it is due nothing is late yet.
     """
 
     task: str
@@ -39,6 +40,7 @@ class CourseItem:
     hidden_until_due: bool = False
     max_per_day: int | None = None
     max_total: int | None = None
+    grace_minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Course:
         name: short, for addresses and commands; title, about: for people.
         path: the file.
         items: in the course's order.
+        late_days: days that each learner may be late at no cost, in all, 0 for none; late_days_per_task: at most for
+            one task, None for any number.
     """
 
     name: str
@@ -56,6 +60,8 @@ class Course:
     about: str
     path: Path
     items: tuple[CourseItem, ...]
+    late_days: int = 0
+    late_days_per_task: int | None = None
 
     def item(self, task: str) -> CourseItem | None:
         """The place of that task in the course, or None."""

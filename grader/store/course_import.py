@@ -24,6 +24,8 @@ from grader.store.courses import TaskTerms, add_course, courses, set_task, tasks
 from grader.store.database import Store
 from grader.store.events import audit
 from grader.store.files import FileStore
+from grader.store.late_days import set_late_bank
+from grader.store.limits import LateBank
 from grader.store.tables import CourseRow
 from grader.store.tables.course_task import LatePolicy
 from grader.store.task_updates import need_of, offer_version
@@ -86,6 +88,7 @@ def task_terms(item: CourseItem, task: Task, profile: Profile, begins_at: dateti
         late_days=item.late_days,
         max_per_day=item.max_per_day,
         max_total=item.max_total,
+        grace_minutes=item.grace_minutes if due_at is not None else None,
         # Until a day that never comes nothing is hidden.
         hidden_until_due=item.hidden_until_due and due_at is not None,
     )
@@ -154,6 +157,10 @@ def import_course(
     for item in course.items:
         terms = task_terms(item, tasks[item.task], _profile(item, tasks), begins_at)
         set_task(store, course_id, item.task, item.profile, terms, actor_id=actor_id)
+    if course.late_days:
+        set_late_bank(
+            store, course_id, LateBank(course.late_days, course.late_days_per_task), actor_id=actor_id
+        )
     if source is not None:
         _set_source(store, course_id, course, source, actor_id)
     return course_id

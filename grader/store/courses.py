@@ -173,12 +173,11 @@ def set_task(
     terms: TaskTerms,
     *,
     draft: bool = False,
-    during_exam: bool = False,
     actor_id: int | None = None,
 ) -> int:
     """Set a task at the end of a course, or change the terms of one that is set; returns its id there.
 
-    `draft`: one that is new there is not shown to learners yet. `during_exam`: changed even where it is one that is on.
+    `draft`: one that is new there is not shown to learners yet.
 
     What was judged stays judged by the version of its time (`regrades` judge again); who stands where follows the
     new dates.
@@ -199,8 +198,7 @@ def set_task(
         ).one_or_none()
         if there is not None:
             found = int(there.id)
-            if not during_exam:
-                refuse_during_exam(connection, found)
+            refuse_during_exam(connection, found)
             connection.execute(update(CourseTaskRow).where(CourseTaskRow.id == found).values(**values))
             recompute_standings(connection, found)
             if (there.opens_at, there.due_at) != (terms.opens_at, terms.due_at):
@@ -267,8 +265,8 @@ def _assigned(row: Sequence[Any]) -> AssignedTask:
 
 
 def _facts(row: Sequence[Any]) -> CourseFacts:
-    *facts, total, per_task = row
-    return CourseFacts(*facts, None if total is None else LateBank(total, per_task))
+    total, per_task = row[-2:]
+    return CourseFacts(*(*row[:-2], None if total is None else LateBank(total, per_task)))
 
 
 _COURSE = select(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, insert, select, update
+from sqlalchemy import Connection, and_, func, insert, select, update
 
 from grader.errors import UsageError
 from grader.store.clock import database_now
@@ -151,7 +151,7 @@ def _time(row: Any) -> ExamTime:
     return ExamTime(row.exam_minutes, row.extra_minutes or 0, row.begun_at, row.extended or row.due_at)
 
 
-_TIMES: Select[Any] = (
+_TIMES = (
     select(
         CourseTaskRow.exam_minutes,
         CourseTaskRow.due_at,

@@ -94,7 +94,7 @@ def extend_within(
     if person_ids is not None and (missing := set(person_ids) - set(enrolments)):
         raise UsageError(f"person {min(missing)} takes no part in this course")
     there = {
-        row.enrolment_id: row._mapping
+        row.enrolment_id: row._asdict()
         for row in connection.execute(
             select(
                 ExtensionRow.enrolment_id,

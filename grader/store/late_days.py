@@ -64,14 +64,6 @@ def days_in_use(
     return found
 
 
-def late_bank(connection: Connection, course_id: int) -> LateBank | None:
-    """The late days that a course gives each learner; None: none."""
-    row = connection.execute(
-        select(CourseRow.late_days_total, CourseRow.late_days_per_task).where(CourseRow.id == course_id)
-    ).one_or_none()
-    return None if row is None or row[0] is None else LateBank(*row)
-
-
 def set_late_bank(store: Store, course_id: int, bank: LateBank | None, *, actor_id: int | None) -> None:
     """Give each learner of a course so many late days, None: none; who stands where follows at once."""
     with store.write() as connection:

@@ -119,7 +119,9 @@ def progress(
                 EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
             )
         ).scalar_one_or_none()
-        bank = None if course is None or course[2] is None else LateBank(*course[2:])
+        bank = None
+        if course is not None and course.late_days_total is not None:
+            bank = LateBank(course.late_days_total, course.late_days_per_task)
         in_use = days_in_use(connection, [course_id], [person_id]) if bank is not None else {}
         begun = _begun(connection, ids, person_id)
         together = companions(connection, [(person_id, one) for one in ids])

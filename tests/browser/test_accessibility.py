@@ -54,6 +54,7 @@ NO_PAGES = {
         f"/courses/{{course_id}}/exports/{{course_task_id}}/{file}"
         for file in ("gradescope.zip", "junit.xml")
     ),
+    "/courses/{course_id}/extensions.csv",
     *("/static/{digest}/{name}", "/healthz", "/readyz", "/metrics"),
     "/courses/{course_id}/similarity/{course_task_id}/{first}/{second}",
 }

@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grader.store import certificates, enrolments, invitations, people, queue, regrades, tokens
+from grader.catalog.tasks import load_task
+from grader.store import (
+    certificates,
+    courses,
+    enrolments,
+    exams,
+    invitations,
+    people,
+    queue,
+    regrades,
+    tokens,
+)
+from grader.store.courses import TaskTerms
 from grader.store.extensions import Extension, extend
 from grader.store.tables.api_token import Scope
 from tests.browser.outcomes import attempts_of_every_outcome
@@ -84,7 +96,13 @@ def _made_admin(page: Any) -> None:
 def views(school: School) -> dict[str, View]:
     """What the page is → how to see it."""
     found = attempts_of_every_outcome(school)
-    return {**_guests(school), **_learners(school, found), **_staff(school, found), **_admins(school)}
+    return {
+        **_guests(school),
+        **_learners(school, found),
+        **_exam(school),
+        **_staff(school, found),
+        **_admins(school),
+    }
 
 
 def _guests(school: School) -> dict[str, View]:
@@ -184,18 +202,12 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
             "people/import",
         ),
         *("invitations", f"invitations/{code}", "settings", f"settings/{school.task}", "extensions", "words"),
-        *(
-            "similarity",
-            "exports",
-            "exports/certificates",
-            "audit",
-            "retention",
-            "regrades",
-            f"people/{anna}",
-        ),
+        *("extensions/list", "copy"),
+        *("similarity", "exports", "exports/certificates", "audit", "retention", "regrades", f"people/{anna}"),
         *("certificates", f"certificates/{anna}"),
     )
     list_ = {"#text": "login,name\nzoe,Zoe\nanna,Anna\nbroken\n"}
+    more = {"#text": "login,task,extra_attempts\nanna,ddp-toy,2\nnobody,ddp-toy,2\n"}
     return {
         "course, as its instructor": View("ines", at),
         **{place: View("ines", f"{at}/{place}") for place in pages},
@@ -214,6 +226,11 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         ),
         "review of an attempt": View("ines", f"/attempts/{found['rejected']}/review"),
         "regrade under way": View("ines", f"/regrades/{batch}?all=1"),
+        "extensions, what the list gives": View(
+            "ines", f"{at}/extensions/list", _filled(more, "button:has-text('Look at it')")
+        ),
+        "copy, its new dates": View("ines", f"{at}/copy", _chosen("button[value=look]")),
+        "question before a course is archived": View("ines", f"{at}/settings", _chosen("form[action$='/archive'] button")),
         "import, what the list does": View(
             "ines", f"{at}/people/import", _filled(list_, "button:has-text('Look at it')")
         ),
@@ -223,6 +240,22 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         "queue": View("ines", "/queue"),
         "queue, live": View("ines", "/queue?live=1"),
     }  # fmt: skip
+
+
+def _exam(school: School) -> dict[str, View]:
+    """A task that is an exam, which Ben has begun and Anna has not."""
+    task, at = load_task("single-gpu"), f"/courses/{school.course}"
+    terms = TaskTerms(task.title, task.version, due_at=datetime.now(UTC) + timedelta(days=2), exam_minutes=90)
+    made = courses.set_task(school.store, school.course, task.name, "cpu", terms)
+    exams.begin(school.store, made, school.people["ben"])
+    return {
+        "exam, not begun": View("anna", f"{at}/tasks/{made}"),
+        "exam, before it begins": View(
+            "anna", f"{at}/tasks/{made}", _chosen("form[action$='/begin'] button")
+        ),
+        "exam, begun": View("ben", f"{at}/tasks/{made}"),
+        "exam, watched": View("ines", f"{at}/exams/{made}"),
+    }
 
 
 def _side_by_side(page: Any) -> None:
@@ -239,5 +272,6 @@ def _admins(school: School) -> dict[str, View]:
         "question before somebody is an administrator": View("ada", f"/admin/people/{anna}", _made_admin),
         "an account's password": View("ada", f"/admin/people/{school.people['olga']}", again),
         "all courses": View("ada", "/admin/courses"),
+        "course, what goes with it": View("ada", f"/admin/courses/{school.other_course}/delete"),
         "course, as administrator": View("ada", f"/courses/{school.course}"),
     }

@@ -71,6 +71,7 @@ def test_terms_are_read_as_written() -> None:
     assert found == []
     assert parsed is not None
     assert [t.after for t in parsed.tasks] == [[], ["first"], ["first", "second"]]
+    assert parsed.late_days is None
     second = parsed.tasks[1]
     assert (second.late, second.late_loss, second.late_days) == ("reduced", 0.1, 3)
 
@@ -101,6 +102,9 @@ def test_terms_are_read_as_written() -> None:
             18,
             'late is \'closed\'; write `late = "accepted"` or `late = "reduced"`, or remove it',
         ),
+        ('opens = "0d"\ndue = "7d"', 'opens = "0d"\ngrace_minutes = 5', 9, "says nothing without `due`"),
+        ('other."\n', 'other."\nlate_days = { total = 2, per_task = 5 }\n', 4, "more than the 2 in all"),
+        ('other."\n', 'other."\nlate_days = { total = 0 }\n', 4, "late_days.total"),
         ("required = false", "requierd = false", 14, "Write `required`"),
         ('opens = "0d"\ndue = "7d"', 'opens = "0d"\ndue = "9d"', 15, "'first' comes first and is due later"),
     ],

@@ -17,6 +17,7 @@ from grader.store.limits import UNRELEASED, ExamTime, Limit, Refusal
 from grader.store.progress import progress
 from grader.store.submissions import Receipt
 from grader.store.tables import ExamSittingRow
+from grader.store.task_terms import change_terms
 from grader.store.task_updates import TaskUpdate
 from tests.store.campus import VERSION, Campus
 
@@ -81,7 +82,9 @@ def test_the_window_ends_it_for_all_but_those_with_more_minutes(campus: Campus, 
         begun(campus, person, 30)
     extend(store, task, Extension(extra_minutes=20), person_ids=[campus.ben], actor_id=campus.ines)
     terms = TaskTerms("Exam", VERSION, due_at=at - 5 * MINUTE, exam_minutes=60)
-    courses.set_task(store, campus.course, "ddp-toy", "cpu", terms, during_exam=True)
+    there = courses.course_task(store, task)
+    assert there is not None
+    change_terms(store, there, terms, during_exam=True, actor_id=campus.ines)
     assert limit(campus.hand_in(campus.anna)) is Limit.EXAM_OVER
     attempt = campus.judge(campus.ben)
     (ben,) = [one for one in gradebook(store, campus.course).rows if one.person_id == campus.ben]
@@ -103,7 +106,9 @@ def test_it_is_frozen_while_it_is_on(campus: Campus, at: datetime) -> None:
         with pytest.raises(ExamRunsError, match="1 has begun"):
             change()
     terms = TaskTerms("Exam", VERSION, due_at=at - 5 * MINUTE, exam_minutes=60)
-    courses.set_task(store, campus.course, "ddp-toy", "cpu", terms, during_exam=True)
+    there = courses.course_task(store, task)
+    assert there is not None
+    change_terms(store, there, terms, during_exam=True, actor_id=campus.ines)
     assert task_updates.apply_update(store, other, actor_id=campus.ines), "it is over"
 
 

@@ -7,7 +7,8 @@ from starlette.exceptions import HTTPException
 
 from grader.store.exams import begin, exam_time
 from grader.store.limits import ExamTime, Refusal
-from grader.web.documents.schemas import ERRORS, ExamOut
+from grader.web.documents.exam_schemas import ExamOut
+from grader.web.documents.schemas import ERRORS
 from grader.web.error_responses import error_response
 from grader.web.security.access import V1, SignedIn, VisibleCourseTask
 from grader.web.service import ServiceDep

@@ -66,18 +66,6 @@ class CourseOut(Document):
     archived: bool
 
 
-class ExamOut(Document):
-    """An exam as its caller has it: `minutes` of their own from `begun_at` on, and `closes_at` at the latest.
-
-    `begun_at`, `ends_at` null: not begun.
-    """
-
-    minutes: int
-    begun_at: datetime | None
-    ends_at: datetime | None
-    closes_at: datetime
-
-
 class TaskOut(Document):
     """A task of a course, on what terms it is set; `opens_at`, `due_at`: for everybody, extensions are not in it.
 

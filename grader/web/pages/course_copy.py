@@ -113,7 +113,7 @@ def _page(
             "rows": [
                 (
                     one,
-                    *(_told(at, zone) for at in (one.terms.opens_at, one.terms.due_at)),
+                    *(_local(at, zone) for at in (one.terms.opens_at, one.terms.due_at)),
                     *_moved(one, shift),
                 )
                 for one in _tasks(request)
@@ -127,9 +127,9 @@ def _moved(task: courses.AssignedTask, shift: DateShift | None) -> tuple[str, st
     if shift is None:
         return "", ""
     terms = shift.terms(task.terms)
-    return _told(terms.opens_at, shift.zone), _told(terms.due_at, shift.zone)
+    return _local(terms.opens_at, shift.zone), _local(terms.due_at, shift.zone)
 
 
-def _told(at: datetime | None, zone: tzinfo) -> str:
+def _local(at: datetime | None, zone: tzinfo) -> str:
     """A moment with its weekday, as clocks of the course show it."""
     return "" if at is None else at.astimezone(zone).strftime("%a %-d %b %Y, %H:%M")

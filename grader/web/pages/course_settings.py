@@ -14,6 +14,7 @@ from grader.store.class_submissions import judged_by_another_version
 from grader.store.courses import AssignedTask, TaskTerms
 from grader.store.exam_freeze import ExamRunsError
 from grader.store.task_drafts import publish_task
+from grader.store.task_terms import change_terms
 from grader.store.task_updates import need_of
 from grader.store.task_versions import is_kept, keep_version
 from grader.store.task_withdrawal import Withdrawal
@@ -146,10 +147,8 @@ def change(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Resp
     if not form.good:
         return _task_page(request, task, form, 422)
     try:
-        courses.set_task(
-            *(request.service.store, request.course.id, task.task, task.profile, terms),
-            during_exam=is_confirmed(form),
-            actor_id=request.actor,
+        change_terms(
+            *(request.service.store, task, terms), during_exam=is_confirmed(form), actor_id=request.actor
         )
     except ExamRunsError as error:
         return ask_during_exam(request, task, error, form)

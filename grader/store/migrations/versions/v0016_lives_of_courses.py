@@ -32,8 +32,8 @@ def upgrade() -> None:
     """Add them; courses stay open, and extensions move a date."""
     for table, name, kind in _COLUMNS:
         op.add_column(table, sa.Column(name, kind, nullable=True))
-    with op.batch_alter_table("extensions") as table:
-        table.alter_column("due_at", existing_type=Time, nullable=True)
+    with op.batch_alter_table("extensions") as extensions:
+        extensions.alter_column("due_at", existing_type=Time, nullable=True)
     op.create_table(
         "exam_sittings",
         sa.Column("course_task_id", Int, nullable=False),
@@ -77,7 +77,7 @@ def downgrade() -> None:
         "UPDATE courses SET closed_at = coalesce(closed_at, archived_at, draft_since) "
         "WHERE archived_at IS NOT NULL OR draft_since IS NOT NULL"
     )
-    with op.batch_alter_table("extensions") as table:
-        table.alter_column("due_at", existing_type=Time, nullable=False)
+    with op.batch_alter_table("extensions") as extensions:
+        extensions.alter_column("due_at", existing_type=Time, nullable=False)
     for table, name, _ in reversed(_COLUMNS):
         op.drop_column(table, name)
