@@ -42,6 +42,7 @@ RUN_ELSEWHERE = {
     "grader new course": "tests/acceptance/test_new_course.py",
     "grader new task": "tests/acceptance/test_new_task.py",
     "grader pool": "tests/acceptance/test_documented.py",
+    "grader recover": "tests/web/test_recovery.py",
     "grader regrade": "tests/judging/test_another_version.py",
     "grader report": "tests/client/test_commands.py",
     "grader serve": "tests/serve/test_embedded.py",
