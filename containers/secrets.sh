@@ -19,3 +19,5 @@ random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 make postgres_password "$(random)"
 make database_url "postgresql://grader:$(<"$folder/postgres_password")@postgres/grader"
 make secret_key "$(random)"
+# The mail server's, which nobody can make up: empty until it is written there.
+make smtp_password ""
