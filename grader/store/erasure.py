@@ -18,7 +18,9 @@ from grader.store.files import FileStore
 from grader.store.tables import (
     ArtifactRow,
     AttemptRow,
+    BouncedAddressRow,
     CertificateRow,
+    DeliveryRow,
     EventRow,
     PersonRow,
     SourceRow,
@@ -71,6 +73,7 @@ def erase(store: Store, files: FileStore, person_id: int, *, actor_id: int | Non
         connection.execute(
             delete(EventRow).where(EventRow.subject == f"person:{person_id}", EventRow.attempt_id.is_(None))
         )
+        _forget_mail(connection, person_id)
         if not connection.execute(delete(PersonRow).where(PersonRow.id == person_id)).rowcount:
             raise UsageError(f"there is no person {person_id}")
         audit(
@@ -91,6 +94,16 @@ def drop_files(store: Store, files: FileStore, digests: list[str]) -> int:
         )
     gone = [digest for digest in digests if digest not in used]
     return sum(files.remove(digest) for digest in gone)
+
+
+def _forget_mail(connection: Connection, person_id: int) -> None:
+    """Remove what was mailed to them or is to be, and what their address answered."""
+    address = connection.execute(
+        select(PersonRow.email).where(PersonRow.id == person_id)
+    ).scalar_one_or_none()
+    receivers = [f"person:{person_id}", *([] if address is None else [f"address:{address}"])]
+    connection.execute(delete(DeliveryRow).where(DeliveryRow.receiver.in_(receivers)))
+    connection.execute(delete(BouncedAddressRow).where(BouncedAddressRow.address == address))
 
 
 def _forget_revocations(connection: Connection, person_id: int) -> None:

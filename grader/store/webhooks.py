@@ -27,6 +27,8 @@ MOST_WEBHOOKS = 10
 CHOSEN = (WebhookEvent.ATTEMPT_JUDGED, WebhookEvent.GRADE_CHANGED)
 """What a receiver can be set up for."""
 _MOST_URL = 1000
+DISABLE_AFTER_S = 86400.0
+"""How long a receiver may fail, over `_LEAST_FAILURES` tries or more, before it is told nothing any more."""
 _LEAST_FAILURES = 10
 _SENT_AGAIN_S = 7 * 86400.0
 
@@ -161,8 +163,8 @@ def webhook(store: Store, webhook_id: int) -> Webhook | None:
         return None if row is None else _read(row)
 
 
-def note_answer(store: Store, webhook_id: int, problem: str, *, disable_after_s: float) -> bool:
-    """Note how a try went, "": well. True: nothing has reached the receiver for that long, so it is disabled now."""
+def note_answer(store: Store, webhook_id: int, problem: str) -> bool:
+    """Note how a try went, "": well. True: none has gone well for a day, so it is disabled now."""
     with store.write() as connection:
         if not problem:
             well: dict[str, Any] = {"num_failures": 0, "failed_since": None, "problem": None}
@@ -182,7 +184,7 @@ def note_answer(store: Store, webhook_id: int, problem: str, *, disable_after_s:
             return False
         now = connection.execute(select(database_now())).scalar_one()
         since = row.failed_since or now
-        over = row.num_failures >= _LEAST_FAILURES and (now - since).total_seconds() >= disable_after_s
+        over = row.num_failures >= _LEAST_FAILURES and (now - since).total_seconds() >= DISABLE_AFTER_S
         connection.execute(
             update(WebhookRow)
             .where(WebhookRow.id == webhook_id)

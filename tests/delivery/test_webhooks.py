@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import update
 
 from grader.delivery.channel import DeliveryContext, find_channels
-from grader.delivery.channels import webhook as channel
-from grader.delivery.runner import _ChannelWorker
+from grader.delivery.runner import ChannelWorker
+from grader.delivery.webhooks import public_network
 from grader.delivery.webhooks.public_network import is_public
 from grader.delivery.webhooks.signature import webhook_secret
 from grader.errors import UsageError
@@ -46,8 +46,8 @@ class HookSite:
 
     def deliver(self) -> None:
         found = next(one for one in find_channels() if one.name == "webhook")
-        worker = _ChannelWorker(found, self.context, 0.01, first=True)
-        while worker._turn() == 0.0:
+        worker = ChannelWorker(found, self.context, 0.01, first=True)
+        while worker.turn() == 0.0:
             pass
 
     def again(self) -> None:
@@ -184,7 +184,7 @@ def test_redirects_are_not_followed(site: HookSite) -> None:
 def test_one_that_never_ends_its_answer_is_left(
     site: HookSite, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    monkeypatch.setattr(channel, "WITHIN_S", 0.5)
+    monkeypatch.setattr(public_network, "WITHIN_S", 0.5)
     setattr(site.receiver, fault, True)
     queue_test(site.store, site.hook)
     queue_test(site.store, site.hook)
@@ -202,7 +202,9 @@ def test_one_that_is_away_for_long_is_disabled_and_told_again_what_it_missed(sit
     site.deliver()
     assert webhooks.webhooks_of(store, course)[0].disabled_at is None
     with store.write() as connection:
-        connection.execute(update(WebhookRow).values(failed_since=database_now(-channel.DISABLE_AFTER_S - 1)))
+        connection.execute(
+            update(WebhookRow).values(failed_since=database_now(-webhooks.DISABLE_AFTER_S - 1))
+        )
     queue_test(store, site.hook)
     site.again()
     (hook,) = webhooks.webhooks_of(store, course)

@@ -19,9 +19,6 @@ from grader.store.deliveries import Delivery, rest_receiver
 from grader.store.webhooks import Webhook, note_answer, webhook
 
 THREADS = 4
-WITHIN_S = 15.0
-"""How long a receiver may take for all."""
-DISABLE_AFTER_S = 86400.0
 _REST_S = 60.0
 _LONGEST_WAIT_S = 3600.0
 
@@ -36,9 +33,9 @@ def deliver(context: DeliveryContext, delivery: Delivery) -> str:
     try:
         answer = _told(context, delivery, hook)
     except (DeliveryFailedError, DeliveryRefusedError) as error:
-        note_answer(context.store, hook.id, str(error), disable_after_s=DISABLE_AFTER_S)
+        note_answer(context.store, hook.id, str(error))
         raise
-    note_answer(context.store, hook.id, "", disable_after_s=DISABLE_AFTER_S)
+    note_answer(context.store, hook.id, "")
     return answer
 
 
@@ -76,7 +73,7 @@ def _post(settings: Settings, url: str, headers: dict[str, str], body: bytes) ->
     certificates = ssl.create_default_context()
     if settings.ca_file is not None:
         certificates.load_verify_locations(settings.ca_file)
-    network = PublicNetwork(private=settings.webhook_private, within_s=WITHIN_S)
+    network = PublicNetwork(private=settings.webhook_private)
     with (
         httpcore.ConnectionPool(ssl_context=certificates, network_backend=network, retries=0) as pool,
         pool.stream("POST", url, headers=headers, content=body) as response,

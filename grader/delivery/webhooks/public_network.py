@@ -15,15 +15,17 @@ import httpcore
 
 from grader.delivery.failures import DeliveryRefusedError
 
+WITHIN_S = 15.0
+"""How long a receiver may take for all: its name, the connection, the answer."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class PublicNetwork(httpcore.SyncBackend):
-    """Connects to public addresses; `private`: to any. All that it does together takes `within_s` at most."""
+    """Connects to public addresses; `private`: to any. All that it does together takes `WITHIN_S` at most."""
 
-    def __init__(self, *, private: bool, within_s: float) -> None:
+    def __init__(self, *, private: bool) -> None:
         self._private = private
-        self._deadline = time.monotonic() + within_s
+        self._deadline = time.monotonic() + WITHIN_S
 
     def connect_tcp(
         self,
@@ -33,7 +35,7 @@ class PublicNetwork(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """A connection to the first address of the host.
+        """A connection to the first address of the host that answers.
 
         Raises:
             DeliveryRefusedError: it has one that is not public.
@@ -47,8 +49,14 @@ class PublicNetwork(httpcore.SyncBackend):
             raise DeliveryRefusedError(
                 f"{host} is in a private network, which webhooks reach only where GRADER_WEBHOOK_PRIVATE says so"
             )
-        stream = super().connect_tcp(addresses[0], port, self.left(timeout), local_address, socket_options)
-        return _LimitedStream(stream, self)
+        for number, address in enumerate(addresses, 1):
+            try:
+                stream = super().connect_tcp(address, port, self.left(timeout), local_address, socket_options)
+                return _LimitedStream(stream, self)
+            except httpcore.ConnectError:
+                if number == len(addresses):
+                    raise
+        raise httpcore.ConnectError(f"{host} has no address")
 
     def left(self, timeout: float | None) -> float:
         """How long an operation may take.
