@@ -21,3 +21,5 @@ make database_url "postgresql://grader:$(<"$folder/postgres_password")@postgres/
 make secret_key "$(random)"
 # Nobody's secret yet: docs/operators.md says what goes in.
 make sign_on "# Who else vouches for people."
+# The mail server's, which nobody can make up: empty until it is written there.
+make smtp_password ""

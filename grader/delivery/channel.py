@@ -71,12 +71,16 @@ def find_channels() -> tuple[Channel, ...]:
         Channel(
             plugin.name,
             plugin.get("deliver"),
-            plugin.get("missing"),
+            plugin.get("missing", _nothing),
             plugin.get("THREADS", 1),
             plugin.get("regularly"),
         )
         for plugin in load(Sources("grader.delivery.channels"), SHAPE)
     )
+
+
+def _nothing(_settings: Settings) -> str:
+    return ""
 
 
 def _few(value: object) -> Iterator[Complaint]:
@@ -90,7 +94,7 @@ SHAPE = Shape(
     constants=(Constant("THREADS", "THREADS = 1", _few, required=False),),
     functions=(
         Function("deliver", {"context": "DeliveryContext", "delivery": "Delivery"}, ("str",)),
-        Function("missing", {"settings": "Settings"}, ("str",)),
+        Function("missing", {"settings": "Settings"}, ("str",), required=False),
         Function("regularly", {"context": "DeliveryContext"}, ("None",), required=False),
     ),
     file_example="mail.py",

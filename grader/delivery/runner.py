@@ -59,7 +59,7 @@ class DeliveryRunner:
             missing = channel.missing(context.settings)
             note_channel(context.store, channel.name, set_up=not missing, problem=missing or None)
             for number in range(0 if missing else channel.threads):
-                worker = _ChannelWorker(channel, self._context(), self._poll_s, first=number == 0)
+                worker = ChannelWorker(channel, self._context(), self._poll_s, first=number == 0)
                 name = f"{channel.name}-{number}"
                 self._threads.append(
                     threading.Thread(target=worker.run, args=(over,), name=name, daemon=True)
@@ -74,8 +74,8 @@ class DeliveryRunner:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-class _ChannelWorker:
-    """One thread of one channel."""
+class ChannelWorker:
+    """One thread of one channel; of all of them `first` does what the channel does regularly."""
 
     def __init__(self, channel: Channel, context: DeliveryContext, poll_s: float, *, first: bool) -> None:
         self._channel = channel
@@ -88,14 +88,15 @@ class _ChannelWorker:
         self._tidied = time.monotonic()
 
     def run(self, over: threading.Event) -> None:
+        """Deliver until the event is set."""
         while not over.is_set():
-            pause = self._turn()
+            pause = self.turn()
             if pause:
                 self._context.drop()
                 over.wait(pause)
         self._context.drop()
 
-    def _turn(self) -> float:
+    def turn(self) -> float:
         """Deliver one; returns how long to wait until the next."""
         try:
             self._do_regularly()

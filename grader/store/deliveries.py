@@ -136,6 +136,22 @@ def postpone(store: Store, delivery: Delivery, reason: str, *, for_s: float) -> 
         return _change(connection, delivery, due_at=due, started_at=due, answer=reason)
 
 
+def rest_receiver(store: Store, delivery: Delivery, *, for_s: float) -> None:
+    """Try nothing else of this one's receiver for so many seconds: it does not answer."""
+    with store.write() as connection:
+        connection.execute(
+            update(DeliveryRow)
+            .where(
+                DeliveryRow.channel == delivery.channel,
+                DeliveryRow.receiver == delivery.receiver,
+                DeliveryRow.state == DeliveryState.WAITING,
+                DeliveryRow.id != delivery.id,
+                DeliveryRow.due_at < database_now(for_s),
+            )
+            .values(due_at=database_now(for_s))
+        )
+
+
 def retry(store: Store, delivery_id: int, *, course_id: int) -> bool:
     """Try one of a course again at once, with all the patience of a new one; False: it is delivered, or under way."""
     with store.write() as connection:

@@ -20,7 +20,9 @@ from grader.store.files import FileStore
 from grader.store.tables import (
     ArtifactRow,
     AttemptRow,
+    BouncedAddressRow,
     CertificateRow,
+    DeliveryRow,
     EventRow,
     PersonRow,
     SourceRow,
@@ -76,6 +78,7 @@ def erase(store: Store, files: FileStore, person_id: int, *, actor_id: int | Non
         connection.execute(
             delete(EventRow).where(EventRow.subject == f"person:{person_id}", EventRow.attempt_id.is_(None))
         )
+        _forget_mail(connection, person_id)
         if not connection.execute(delete(PersonRow).where(PersonRow.id == person_id)).rowcount:
             raise UsageError(f"there is no person {person_id}")
         audit(
@@ -101,6 +104,16 @@ def drop_sources(store: Store, digests: Sequence[str]) -> None:
     """Remove those of these submissions' files that nobody has handed in any more."""
     for digest in digests:
         _drop_source(store, digest)
+
+
+def _forget_mail(connection: Connection, person_id: int) -> None:
+    """Remove what was mailed to them or is to be, and what their address answered."""
+    address = connection.execute(
+        select(PersonRow.email).where(PersonRow.id == person_id)
+    ).scalar_one_or_none()
+    receivers = [f"person:{person_id}", *([] if address is None else [f"address:{address}"])]
+    connection.execute(delete(DeliveryRow).where(DeliveryRow.receiver.in_(receivers)))
+    connection.execute(delete(BouncedAddressRow).where(BouncedAddressRow.address == address))
 
 
 def _forget_revocations(connection: Connection, person_id: int) -> None:

@@ -27,6 +27,10 @@ MOST_WEBHOOKS = 10
 CHOSEN = (WebhookEvent.ATTEMPT_JUDGED, WebhookEvent.GRADE_CHANGED)
 """What a receiver can be set up for."""
 _MOST_URL = 1000
+DISABLE_AFTER_S = 86400.0
+"""How long a receiver may fail, over `_LEAST_FAILURES` tries or more, before it is told nothing any more."""
+_LEAST_FAILURES = 10
+_SENT_AGAIN_S = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +126,22 @@ def change_secret(store: Store, course_id: int, webhook_id: int, *, actor_id: in
 
 
 def enable(store: Store, course_id: int, webhook_id: int, *, actor_id: int | None) -> Webhook | None:
-    """Tell a program again that was told nothing any more; None: the course has no such one."""
+    """Tell a program again that was told nothing any more, and what it missed; None: the course has no such one."""
     fresh: dict[str, Any] = {"disabled_at": None, "problem": None, "num_failures": 0, "failed_since": None}
-    return _change(store, (course_id, webhook_id), "webhook_enabled", actor_id, **fresh)
+    found = _change(store, (course_id, webhook_id), "webhook_enabled", actor_id, **fresh)
+    if found is not None:
+        with store.write() as connection:
+            connection.execute(
+                update(DeliveryRow)
+                .where(
+                    DeliveryRow.channel == CHANNEL,
+                    DeliveryRow.receiver == receiver_of(webhook_id),
+                    DeliveryRow.state == DeliveryState.GIVEN_UP,
+                    DeliveryRow.created_at > database_now(-_SENT_AGAIN_S),
+                )
+                .values(state=DeliveryState.WAITING, due_at=database_now(), started_at=database_now())
+            )
+    return found
 
 
 def webhooks_of(store: Store, course_id: int) -> tuple[Webhook, ...]:
@@ -146,8 +163,8 @@ def webhook(store: Store, webhook_id: int) -> Webhook | None:
         return None if row is None else _read(row)
 
 
-def note_answer(store: Store, webhook_id: int, problem: str, *, disable_after_s: float) -> bool:
-    """Note how a try went, "": well. True: nothing has reached the receiver for that long, so it is disabled now."""
+def note_answer(store: Store, webhook_id: int, problem: str) -> bool:
+    """Note how a try went, "": well. True: none has gone well for a day, so it is disabled now."""
     with store.write() as connection:
         if not problem:
             well: dict[str, Any] = {"num_failures": 0, "failed_since": None, "problem": None}
@@ -161,13 +178,13 @@ def note_answer(store: Store, webhook_id: int, problem: str, *, disable_after_s:
                 num_failures=WebhookRow.num_failures + 1,
                 problem=problem,
             )
-            .returning(WebhookRow.course_id, WebhookRow.failed_since)
+            .returning(WebhookRow.course_id, WebhookRow.num_failures, WebhookRow.failed_since)
         ).one_or_none()
         if row is None:
             return False
         now = connection.execute(select(database_now())).scalar_one()
         since = row.failed_since or now
-        over = (now - since).total_seconds() >= disable_after_s
+        over = row.num_failures >= _LEAST_FAILURES and (now - since).total_seconds() >= DISABLE_AFTER_S
         connection.execute(
             update(WebhookRow)
             .where(WebhookRow.id == webhook_id)

@@ -17,7 +17,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from grader.delivery.channel import DeliveryContext, find_channels
 from grader.delivery.channels import mail
-from grader.delivery.runner import _ChannelWorker
+from grader.delivery.runner import ChannelWorker
 from grader.settings.schema import Settings
 from grader.store import schema
 from grader.store.database import Store
@@ -96,8 +96,8 @@ class MailSite:
     def deliver(self) -> None:
         """Deliver everything that is due, as a relay's thread does it, one after the other."""
         channel = next(one for one in find_channels() if one.name == "mail")
-        worker = _ChannelWorker(channel, self.context, 0.01, first=False)
-        while worker._turn() == 0.0:
+        worker = ChannelWorker(channel, self.context, 0.01, first=False)
+        while worker.turn() == 0.0:
             pass
         self.context.drop()
 

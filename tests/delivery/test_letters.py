@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ from grader.store import (
 from grader.store.course_time_zone import set_time_zone
 from grader.store.delivery_channels import note_channel
 from grader.store.extensions import Extension
-from grader.store.mailboxes import choose, mail_address, set_address
+from grader.store.mailboxes import choose, mail_address, note_bounced, set_address
 from grader.store.tables.mail import MailKind
 from grader.store.tables.person import Role
 from tests.delivery.conftest import SECRET, SITE, MailSite, html
@@ -232,6 +233,24 @@ def test_who_is_gone_disabled_or_has_left_is_mailed_nothing(mail_site: MailSite)
     set_address(store, carl, None, actor_id=None)
     mail_site.collected()
     assert mail_site.inbox.mails == []
+
+
+def test_an_erased_person_leaves_no_mail_behind(mail_site: MailSite) -> None:
+    from sqlalchemy import select
+
+    from grader.store.erasure import erase
+    from grader.store.files import open_files
+    from grader.store.tables import BouncedAddressRow, DeliveryRow
+
+    campus, store = mail_site.campus, mail_site.store
+    note_bounced(store, "anna@example.org", "550")
+    set_address(store, campus.anna, "anna@example.org", actor_id=None)
+    reviews.comment(store, campus.judge(campus.anna), "Hm.", author_id=campus.ines)
+    note_bounced(store, "anna@example.org", "550")
+    erase(store, open_files(store, "database", Path()), campus.anna, actor_id=None)
+    with store.read() as connection:
+        assert connection.execute(select(DeliveryRow.receiver)).all() == []
+        assert connection.execute(select(BouncedAddressRow.address)).all() == []
 
 
 def test_where_mail_is_not_set_up_nothing_is_queued(mail_site: MailSite) -> None:

@@ -1,1 +1,1 @@
-"""One module each: a way out, with `deliver` and `missing`. Found by being here."""
+"""One module each: a way out, with `deliver`, and `missing` where it takes settings. Found by being here."""

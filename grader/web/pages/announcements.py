@@ -1,4 +1,4 @@
-"""What a course's staff tells all who take part: written, pinned, removed and read here."""
+"""What a course's staff tells all who take part: written, pinned, removed and read here; the course's page shows it."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from grader.store.held_attempts import num_held
 from grader.store.learners import ALL_LEARNERS, Learners
 from grader.store.queue_overview import num_waiting
 from grader.store.regrade_requests import num_open_requests
+from grader.store.webhooks import webhooks_of
 
 _MOST_DUE = 3
 
@@ -27,6 +28,7 @@ class CourseOverview:
         failures: those that the grader failed at.
         num_stuck: learners who try and are not accepted, in any task; num_waiting: attempts of the course in the queue.
         due: what is due next, the soonest first.
+        num_webhooks_off: those that failed for so long that they are told nothing any more.
     """
 
     num_held: int
@@ -36,6 +38,7 @@ class CourseOverview:
     num_stuck: int
     num_waiting: int
     due: tuple[AssignedTask, ...]
+    num_webhooks_off: int
 
 
 def course_overview(store: Store, course_id: int, learners: Learners | None) -> CourseOverview:
@@ -54,4 +57,5 @@ def course_overview(store: Store, course_id: int, learners: Learners | None) -> 
         len({one.person_id for one in stuck_learners(store, course_id, learners or ALL_LEARNERS)}),
         num_waiting(store, course_id, learners),
         tuple(task for _, _, task in sorted(ahead)[:_MOST_DUE]),
+        sum(one.disabled_at is not None for one in webhooks_of(store, course_id)),
     )
