@@ -91,7 +91,7 @@ def personal_invitations(store: Store, course_id: int) -> tuple[PersonalInvitati
             .where(*_open_of_one(course_id))
             .order_by(func.coalesce(InvitationRow.section, ""), InvitationRow.name, InvitationRow.id)
         )
-        return tuple(PersonalInvitation(*row) for row in rows)
+        return tuple(PersonalInvitation(row[0] or "", row[1] or "", *row[2:]) for row in rows)
 
 
 def revoke_personal(store: Store, course_id: int, *, actor_id: int | None) -> int:

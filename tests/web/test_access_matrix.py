@@ -140,6 +140,61 @@ def test_only_these_are_open_to_everybody(campus: Campus) -> None:
     }
 
 
+_TOLD = {
+    "see tasks and statements": ["GET /courses/{course_id}/tasks/{course_task_id}"],
+    "hand in": ["POST /api/v1/course-tasks/{course_task_id}/submissions"],
+    "gradebook, attempts, checks, who is stuck": [
+        f"GET /courses/{{course_id}}/{page}"
+        for page in ("gradebook", "attempts", "checks", "stuck", "review")
+    ],
+    "a learner's page, their reports and scripts": [
+        "GET /courses/{course_id}/people/{person_id}",
+        "GET /attempts/{attempt_id}/review",
+    ],
+    "comment, override, decide what is held": [
+        f"POST /attempts/{{attempt_id}}/{verb}" for verb in ("comment", "override", "withdraw", "decide")
+    ],
+    "judge one attempt again, and apply that": [
+        "POST /attempts/{attempt_id}/regrade",
+        "POST /regrades/{batch}/apply",
+    ],
+    "judge many again": ["POST /courses/{course_id}/regrades"],
+    "similarity, exports, certificates, audit": [
+        f"GET /courses/{{course_id}}/{page}" for page in ("similarity", "exports", "certificates", "audit")
+    ],
+    "settings, dates, extensions": [
+        "GET /courses/{course_id}/settings",
+        "POST /courses/{course_id}/settings/{course_task_id}",
+        "POST /courses/{course_id}/extensions",
+    ],
+    "people, passwords, invitations": [
+        "POST /courses/{course_id}/people",
+        "POST /courses/{course_id}/people/import/take-over",
+        "GET /courses/{course_id}/people/one-time-passwords.csv",
+        "POST /courses/{course_id}/people/{person_id}/role",
+        "POST /courses/{course_id}/invitations",
+    ],
+    "pause the queue": ["POST /queue/pause"],
+}
+"""Routes that each line of the documentation's table is about."""
+
+
+def test_the_docs_say_who_may_do_what(campus: Campus, repository: Path) -> None:
+    """Held against the same promises that all routes are tried by."""
+    text = (repository / "docs/instructors.md").read_text(encoding="utf-8")
+    table = text.partition("| what | learner | observer | assistant | instructor |\n")[2].partition("\n\n")[0]
+    told = {
+        cells[0]: cells[1:] for line in table.splitlines()[1:] if (cells := line.strip("| ").split(" | "))
+    }
+    assert told.keys() == _TOLD.keys()
+    ways_of = {f"{way.method} {way.path}": way for way in campus.ways}
+    for what, routes in _TOLD.items():
+        for route in routes:
+            # Ben is no owner of what these routes are about.
+            may = [is_open(ways_of[route], login) for login in ("ben", "otis", "tess", "ines")]
+            assert told[what] == ["yes" if one else "no" for one in may], f"{what}: {route}"
+
+
 def test_no_address_leads_to_two_routes(campus: Campus) -> None:
     shapes: dict[tuple[str, str], list[str]] = {}
     for way in campus.ways:

@@ -65,11 +65,10 @@ def change_role(request: CourseRequestDep, person_id: Id, form: FormDep) -> Resp
     if one.person_id == request.actor and role is not Role.INSTRUCTOR and not request.visitor.is_admin:
         return _would_lock_out(request)
     if role not in (Role.LEARNER, one.role) and not is_confirmed(form):
-        article = "a" if role is Role.LEARNER else "an"
         question = Question(
-            f"Make {one.name} {article} {role}?",
+            f"Make {one.name} an {role}?",
             f"{_MEANS[role]} What {one.name} has handed in no longer stands in the gradebook.",
-            f"Make them {article} {role}",
+            f"Make them an {role}",
             f"{request.at}/people/{one.person_id}",
             fields=form.values,
         )
