@@ -12,6 +12,8 @@ from grader.catalog.starter_files import checked_title, copy_filled, written_who
 FIRST_TASK = "first-task"
 WORKFLOWS = {"github": ".github/workflows/course.yml", "gitlab": ".gitlab-ci.yml"}
 """Host of CI → where a repository holds its workflow."""
+REUSABLE = {"github-action": "action.yml", "gitlab-component": "component.yml"}
+"""What others' workflows may use → its file: it hands one script in, or verifies a course."""
 
 
 def new_course(name: str, title: str | None = None) -> Path:
@@ -38,6 +40,7 @@ def new_course(name: str, title: str | None = None) -> Path:
     return folder
 
 
-def workflow(host: str) -> str:
-    """The workflow of a course's repository for this host of CI."""
-    return (resources.files("grader") / "workflows" / f"{host}.yml").read_text(encoding="utf-8")
+def workflow(kind: str) -> str:
+    """The workflow of a course's repository for a host of CI, or a reusable part of anybody's workflow there."""
+    name = REUSABLE.get(kind, f"{kind}.yml")
+    return (resources.files("grader") / "workflows" / name).read_text(encoding="utf-8")
