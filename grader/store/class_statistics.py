@@ -241,8 +241,7 @@ def stuck_learners(store: Store, course_id: int, *, min_attempts: int = 3) -> tu
 
 
 def _stuck(row: Sequence[Any], codes: tuple[str, ...]) -> StuckLearner:
-    *facts, key = row
-    found = StuckLearner(*facts, codes)
+    found, key = StuckLearner(*(*row[:-1], codes)), row[-1]
     if key is None:
         return found
     name = pseudonym(key, found.person_id)

@@ -130,9 +130,10 @@ def unanswered_replies(store: Store, course_id: int, *, limit: int = 100) -> tup
 def num_unanswered(store: Store, course_id: int) -> int:
     """How many of them there are."""
     with store.read() as connection:
-        return connection.execute(
+        number: int = connection.execute(
             _waiting(func.count()).where(CourseTaskRow.course_id == course_id)
         ).scalar_one()
+        return number
 
 
 def _waiting(*columns: Any) -> Select[Any]:
