@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,6 +15,7 @@ from grader.store import reviews
 from grader.store.attempt_results import results_of
 from grader.store.clock import database_now
 from grader.store.comment_library import entries_of
+from grader.store.grades import NewGrade
 from grader.store.grading_rules import GradingRules, set_grading_rules
 from grader.store.tables import GradeRow
 from tests.web.conftest import School
@@ -24,22 +27,18 @@ def counts(school: School, attempt: int) -> float:
     return results_of(school.store, [attempt])[attempt].points
 
 
-def item_of(school: School, attempt: int) -> tuple[str, float, float]:
-    """A rubric item that earned something: id, earned, worth."""
-    import json
-
-    from grader.store.grades import grade_of
-
-    stored = grade_of(school.store, attempt)
-    assert stored is not None
-    one = next(one for one in json.loads(stored.document)["rubric"] if one["earned"] >= 5)
-    return one["id"], one["earned"], one["points"]
+def with_items() -> NewGrade:
+    """40 of 100 points, all of them of one item."""
+    grade = graded()
+    document = json.loads(grade.document)
+    earned = {**document["rubric"][0], "id": "wraps", "title": "Wraps", "points": 40.0, "earned": 40.0}
+    document["rubric"].append(earned)
+    return replace(grade, document=json.dumps(document))
 
 
 def test_points_of_comments_are_in_every_number_and_bounded_by_their_item(school: School) -> None:
-    attempt = school.judge("anna", grade=graded())
-    judged = counts(school, attempt)
-    item, earned, _ = item_of(school, attempt)
+    attempt = school.judge("anna", grade=with_items())
+    judged, item, earned = counts(school, attempt), "wraps", 40.0
     ines = school.client("ines")
     at, page = f"/courses/{school.course}", f"/attempts/{attempt}"
     ines.post(
@@ -49,6 +48,8 @@ def test_points_of_comments_are_in_every_number_and_bounded_by_their_item(school
     answer = ines.post(f"{page}/comment", data={"entry": str(entry.id), "text": "Line 3, too."})
     assert answer.status_code == 303
     assert counts(school, attempt) == pytest.approx(judged - 3)
+    book = ines.get(f"{at}/gradebook").text
+    assert "comments −3" in book
     # As much as the item has, and no more.
     ines.post(f"{page}/comment", data={"text": "All of it", "comment_points": "−100", "item": item})
     assert counts(school, attempt) == pytest.approx(judged - earned)
