@@ -15,7 +15,7 @@ from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.attempt_results import judged_attempts, result_columns, result_of
-from grader.store.credits import credited, whoever_shares
+from grader.store.credits import counts_for, credited, whoever_shares
 from grader.store.tables import AttemptRow, CourseTaskRow, OverrideRow, StandingRow
 from grader.store.tables.attempt import AttemptState
 
@@ -37,7 +37,10 @@ def recompute_standings(
             judged_attempts(decision).join(theirs, theirs.c.submission_id == AttemptRow.submission_id)
         )
         .where(
-            AttemptRow.course_task_id == course_task_id,
+            # Of some people by what counts for them, not by all attempts of the task, whose index `+ 0` hides.
+            AttemptRow.course_task_id == course_task_id
+            if people is None
+            else (AttemptRow.course_task_id + 0 == course_task_id) & counts_for(people),
             AttemptRow.state == AttemptState.JUDGED,
             AttemptRow.counts,
         )
