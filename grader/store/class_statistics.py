@@ -223,7 +223,12 @@ def stuck_learners(store: Store, course_id: int, *, min_attempts: int = 3) -> tu
             ),
         )
         .where(EnrolmentRow.role == Role.LEARNER, func.coalesce(done, 0) == 0)
-        .order_by(tried.c.num.desc(), PersonRow.name, CourseTaskRow.position)
+        .order_by(
+            tried.c.num.desc(),
+            # In the order of names pseudonyms would hide little.
+            case((key_column(CourseTaskRow.id).is_(None), PersonRow.name), else_=None),
+            CourseTaskRow.position,
+        )
     )
     with store.read() as connection:
         rows: Sequence[Sequence[Any]] = connection.execute(statement).all()
