@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
@@ -184,18 +184,27 @@ def _stored(row: Any) -> StoredAttempt:
 
 
 def _facts() -> Select[Any]:
-    own = aliased(AttemptRow)
-    shared = select(CreditRow.submission_id).where(CreditRow.person_id == AttemptRow.person_id)
-    elsewhere: dict[str, Any] = {
-        "number": select(func.count())
-        .where(
-            or_(own.person_id == AttemptRow.person_id, own.submission_id.in_(shared)),
-            own.course_task_id == AttemptRow.course_task_id,
-            own.lane == Lane.INTERACTIVE,
-            own.id <= func.coalesce(AttemptRow.regrade_of, AttemptRow.id),
+    own, shared = aliased(AttemptRow), aliased(AttemptRow)
+    # Of the learner's own, and of those of their group, as far as the one that it is or judges again.
+    # `+ 0` hides the index of tasks: groups have few credits, and a task has thousands of attempts.
+    counted = [
+        (
+            task == AttemptRow.course_task_id,
+            one.lane == Lane.INTERACTIVE,
+            one.id <= func.coalesce(AttemptRow.regrade_of, AttemptRow.id),
         )
-        .correlate(AttemptRow)
-        .scalar_subquery(),
+        for one, task in ((own, own.course_task_id), (shared, shared.course_task_id + 0))
+    ]
+    of_own = select(func.count()).where(own.person_id == AttemptRow.person_id, *counted[0])
+    of_others = (
+        select(func.count())
+        .select_from(CreditRow)
+        .join(shared, shared.submission_id == CreditRow.submission_id)
+        .where(CreditRow.person_id == AttemptRow.person_id, *counted[1])
+    )
+    elsewhere: dict[str, Any] = {
+        "number": of_own.correlate(AttemptRow).scalar_subquery()
+        + of_others.correlate(AttemptRow).scalar_subquery(),
         "submission": SubmissionRow.name,
         "login": PersonRow.login,
         "person": PersonRow.name,

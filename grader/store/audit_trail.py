@@ -39,7 +39,7 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """An event, or `number` of one kind by one person in a row, of which it is the last; `first_at`: of the oldest."""
+    """An event, or the newest of `number` of one kind by one person in a row; `first_at`: of the oldest."""
 
     event: StoredEvent
     number: int

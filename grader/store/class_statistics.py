@@ -233,7 +233,12 @@ def stuck_learners(
             ),
         )
         .where(*learners.conditions(), func.coalesce(done, 0) == 0)
-        .order_by(tried.c.num.desc(), PersonRow.name, CourseTaskRow.position)
+        .order_by(
+            tried.c.num.desc(),
+            # In the order of names pseudonyms would hide little.
+            case((key_column(CourseTaskRow.id).is_(None), PersonRow.name), else_=None),
+            CourseTaskRow.position,
+        )
     )
     with store.read() as connection:
         rows: Sequence[Sequence[Any]] = connection.execute(statement).all()
@@ -251,8 +256,7 @@ def stuck_learners(
 
 
 def _stuck(row: Sequence[Any], codes: tuple[str, ...]) -> StuckLearner:
-    *facts, key = row
-    found = StuckLearner(*facts, codes)
+    found, key = StuckLearner(*(*row[:-1], codes)), row[-1]
     if key is None:
         return found
     name = pseudonym(key, found.person_id)

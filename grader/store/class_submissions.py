@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import ColumnElement, and_, case, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.attempt_result import AttemptResult
@@ -78,7 +78,7 @@ def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAtte
             learning, and_(learning.person_id == PersonRow.id, learning.course_id == CourseTaskRow.course_id)
         )
         .where(StandingRow.course_task_id == course_task_id, learning.role == Role.LEARNER)
-        .order_by(PersonRow.name, PersonRow.id)
+        .order_by(_named_order(StandingRow.course_task_id), StandingRow.attempt_id, PersonRow.id)
     )
     with store.read() as connection:
         for row in connection.execution_options(yield_per=50).execute(statement):
@@ -113,11 +113,16 @@ def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> 
         .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
         .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
         .where(EnrolmentRow.role == Role.LEARNER, DeletedContentRow.scripts_at.is_(None))
-        .order_by(PersonRow.name, PersonRow.id)
+        .order_by(_named_order(AttemptRow.course_task_id), AttemptRow.id)
     )
     with store.read() as connection:
         rows: Iterable[Sequence[Any]] = connection.execute(statement)
         return tuple(LastSubmission(*_named(*row[:4]), row[4], _files(row[5])) for row in rows)
+
+
+def _named_order(course_task_id: Any) -> ColumnElement[Any]:
+    """By name, where that is what people are called: in the order of names pseudonyms would hide little."""
+    return case((key_column(course_task_id).is_(None), PersonRow.name), else_=None)
 
 
 def _named(key: str | None, person_id: int, login: str, name: str) -> tuple[int, str, str]:

@@ -55,4 +55,5 @@ def possible_change(
         others = others.where(CommentRow.item == wanted.item)
     now = earned + connection.execute(others).scalar_one()
     # What an earlier judgement left room for may be more than there is now: that is no reason to go the other way.
-    return round(min(max(wanted.points, -max(now, 0.0)), max(most - now, 0.0)), 2)
+    change: float = min(max(wanted.points, -max(now, 0.0)), max(most - now, 0.0))
+    return round(change, 2)

@@ -133,7 +133,8 @@ def unanswered_replies(
 def num_unanswered(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> int:
     """How many of them there are."""
     with store.read() as connection:
-        return connection.execute(_waiting(func.count()).where(*_of(course_id, learners))).scalar_one()
+        number: int = connection.execute(_waiting(func.count()).where(*_of(course_id, learners))).scalar_one()
+        return number
 
 
 def _of(course_id: int, learners: Learners) -> tuple[ColumnElement[bool], ...]:

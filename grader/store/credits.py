@@ -18,7 +18,6 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    or_,
     select,
     union_all,
     update,
@@ -41,10 +40,17 @@ from grader.store.tables import (
 from grader.store.tables.person import Role
 
 
-def counts_for(person_ids: Collection[int], attempt: Any = AttemptRow) -> ColumnElement[bool]:
-    """That an attempt counts for one of these people; `attempt`: the table as it is joined."""
-    shared = select(CreditRow.submission_id).where(CreditRow.person_id.in_(person_ids))
-    return or_(attempt.person_id.in_(person_ids), attempt.submission_id.in_(shared))
+def counts_for(person_ids: Collection[int]) -> ColumnElement[bool]:
+    """That an attempt counts for one of these people: a condition on `AttemptRow`."""
+    # By an index each: a database that is told "one or the other" reads all of a course instead.
+    one, other = aliased(AttemptRow), aliased(AttemptRow)
+    own = select(one.id).where(one.person_id.in_(person_ids))
+    shared = (
+        select(other.id)
+        .join(CreditRow, CreditRow.submission_id == other.submission_id)
+        .where(CreditRow.person_id.in_(person_ids))
+    )
+    return AttemptRow.id.in_(union_all(own, shared))
 
 
 def people_of(store: Store, attempt_id: int) -> frozenset[int]:
@@ -77,7 +83,7 @@ def credited(course_task_ids: Collection[int], person_ids: Collection[int] | Non
     shared = (
         select(CreditRow.submission_id, CreditRow.person_id)
         .join(SubmissionRow, SubmissionRow.id == CreditRow.submission_id)
-        .where(SubmissionRow.course_task_id.in_(course_task_ids))
+        .where((SubmissionRow.course_task_id + 0).in_(course_task_ids))
     )
     if person_ids is not None:
         own = own.where(SubmissionRow.person_id.in_(person_ids))

@@ -260,16 +260,19 @@ _COUNTED = (
     AttemptRow.cached_from,
     AttemptRow.id,
 )
-_AT_THESE = (
-    AttemptRow.course_task_id.in_(bindparam("course_tasks", expanding=True)),
-    AttemptRow.lane == Lane.INTERACTIVE,
-)
-# Their own attempts, and those of others that count for them.
+_AT_THESE = bindparam("course_tasks", expanding=True)
+# Their own attempts, and those of others that count for them: by the few credits, as `+ 0` hides the index of tasks.
 _HAD = union_all(
     select(AttemptRow.person_id.label("person_id"), AttemptRow.course_task_id, *_COUNTED).where(
-        AttemptRow.person_id.in_(bindparam("people", expanding=True)), *_AT_THESE
+        AttemptRow.person_id.in_(bindparam("people", expanding=True)),
+        AttemptRow.course_task_id.in_(_AT_THESE),
+        AttemptRow.lane == Lane.INTERACTIVE,
     ),
     select(CreditRow.person_id, AttemptRow.course_task_id, *_COUNTED)
     .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
-    .where(CreditRow.person_id.in_(bindparam("people", expanding=True)), *_AT_THESE),
+    .where(
+        CreditRow.person_id.in_(bindparam("people", expanding=True)),
+        (AttemptRow.course_task_id + 0).in_(_AT_THESE),
+        AttemptRow.lane == Lane.INTERACTIVE,
+    ),
 ).order_by(text("id DESC"))

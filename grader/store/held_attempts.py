@@ -98,13 +98,13 @@ def held_attempts(store: Store, course_id: int, learners: Learners = ALL_LEARNER
 
 
 def _held(row: Sequence[Any], last_word: LastWord | None) -> HeldAttempt:
-    attempt_id, person_id, name, *facts, key = row
-    if key is None:
-        return HeldAttempt(attempt_id, person_id, name, *facts, last_word)
-    shown = pseudonym(key, person_id)
+    found, key = HeldAttempt(*(*row[:-1], last_word)), row[-1]
+    if key is None or found.person_id is None:
+        return found
+    shown = pseudonym(key, found.person_id)
     if last_word is not None and last_word.answered:
         last_word = replace(last_word, author=shown)
-    return HeldAttempt(attempt_id, None, shown, *facts, last_word)
+    return replace(found, person_id=None, name=shown, last_word=last_word)
 
 
 def num_held(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> int:

@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.learners import Learners
+from grader.store.pseudonyms import key_column, shown_name
 from grader.store.tables import AttemptRow, CourseRow, CourseTaskRow, PersonRow
 from grader.store.tables.attempt import AttemptState, Lane
 
@@ -95,6 +96,8 @@ def running_attempts(store: Store) -> tuple[RunningAttempt, ...]:
                 AttemptRow.lease_until,
                 AttemptRow.cancel_requested_at.is_not(None),
                 database_now(),
+                AttemptRow.person_id,
+                key_column(AttemptRow.course_task_id),
             )
             .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
             .join(CourseRow, CourseRow.id == CourseTaskRow.course_id)
@@ -104,7 +107,9 @@ def running_attempts(store: Store) -> tuple[RunningAttempt, ...]:
         ).all()
     return tuple(
         RunningAttempt(
-            *row[:9],
+            *row[:4],
+            shown_name(row[14], row[13], row[4]) or "",
+            *row[5:9],
             since_s=(row[12] - row[9]).total_seconds() if row[9] else 0.0,
             lease_s=(row[10] - row[12]).total_seconds() if row[10] else 0.0,
             cancelling=row[11],

@@ -211,13 +211,14 @@ def _asked_until(connection: Connection, attempt_id: int) -> datetime | None:
         return None
     # From when they were told: at once, or where that waits for the due date, then.
     told = [row.created_at, *((row.due_at, row.group_due_at) if row.hidden_until_due else ())]
-    return max(at for at in told if at is not None) + timedelta(days=row.regrade_days)
+    last: datetime = max(at for at in told if at is not None)
+    return last + timedelta(days=row.regrade_days)
 
 
 _decider = aliased(PersonRow)
 
 
-def _requests() -> Select[Any]:
+def _requests() -> Select[*tuple[Any, ...]]:
     return (
         select(
             RegradeRequestRow.id,

@@ -18,7 +18,7 @@ from sqlalchemy.orm import aliased
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
 from grader.store.attempt_results import judged_attempts, result_columns, result_of
-from grader.store.credits import anything_shared, credited, whoever_shares
+from grader.store.credits import anything_shared, counts_for, credited, whoever_shares
 from grader.store.limits import LateBank
 from grader.store.lti_scores import note_scores
 from grader.store.tables import (
@@ -154,7 +154,10 @@ def _judged(
             judged_attempts(decision).join(theirs, theirs.c.submission_id == AttemptRow.submission_id)
         )
         .where(
-            AttemptRow.course_task_id.in_(tasks),
+            # Of some people by what counts for them, not by all attempts of the tasks, whose index `+ 0` hides.
+            AttemptRow.course_task_id.in_(tasks)
+            if people is None
+            else (AttemptRow.course_task_id + 0).in_(tasks) & counts_for(people),
             AttemptRow.state == AttemptState.JUDGED,
             AttemptRow.counts,
         )

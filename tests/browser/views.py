@@ -203,7 +203,15 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         ),
         *("invitations", f"invitations/{code}", "settings", f"settings/{school.task}", "extensions", "words"),
         *("extensions/list", "copy"),
-        *("similarity", "exports", "exports/certificates", "audit", "retention", "regrades", f"people/{anna}"),
+        *(
+            "similarity",
+            "exports",
+            "exports/certificates",
+            "audit",
+            "retention",
+            "regrades",
+            f"people/{anna}",
+        ),
         *("certificates", f"certificates/{anna}"),
     )
     list_ = {"#text": "login,name\nzoe,Zoe\nanna,Anna\nbroken\n"}

@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
+from grader.store import own_courses
 from grader.store import enrolments, people
 from grader.store.tables.person import Role
 from tests.sign_on.conftest import CLIENTS, Site
@@ -59,7 +60,7 @@ def test_whoever_signs_on_comes_in_with_name_address_and_roles(
     account = people.account_by_login(school.store, "eve")
     assert account is not None
     assert account.role is Role.INSTRUCTOR
-    assert [one.role for one in enrolments.courses_of(school.store, account.id)] == [Role.INSTRUCTOR]
+    assert [one.role for one in own_courses.courses_of(school.store, account.id)] == [Role.INSTRUCTOR]
     # Signed in there already: nobody is asked anything.
     browser.cookies.delete("session", domain="127.0.0.1")
     assert who(browser, site) is None

@@ -193,6 +193,7 @@ class AttemptOut(Document):
     judged_points: float | None
     late_days: int | None
     late_loss: float | None
+    comment_points: float | None
     overridden: bool | None
     held_since: datetime | None
     earlier_scale: bool | None

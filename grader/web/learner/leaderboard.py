@@ -40,9 +40,9 @@ class Measure:
     lowest_first: bool = False
 
     @property
-    def choice(self) -> tuple[str, str]:
-        """For a select field."""
-        return self.name, f"by {self.title[0].lower()}{self.title[1:]}"
+    def choice(self) -> str:
+        """As one chooses it: `by accuracy`."""
+        return f"by {self.title[0].lower()}{self.title[1:]}"
 
 
 @dataclass(frozen=True, slots=True)

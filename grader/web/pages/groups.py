@@ -52,9 +52,8 @@ def take_over(request: CourseRequestDep, form: FormDep) -> Response:
     except UsageError as error:
         form.errors["text"] = f"Nothing was changed: {error}."
         return _page(request, form, 422)
-    return request.redirect(
-        "groups", f"{plural(len(wanted), 'learner')} in their groups, of which {new} are new."
-    )
+    made = f" {plural(new, 'group')} {'is' if new == 1 else 'are'} new." if new else ""
+    return request.redirect("groups", f"{plural(len(wanted), 'learner')} put into their groups.{made}")
 
 
 @router.post("/courses/{course_id}/groups/{group_id}/members")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from grader.errors import UsageError
 from grader.store.gradebook import feedback_opens_at
@@ -11,7 +11,7 @@ from grader.store.grading_rules import TaskGrading, task_gradings
 from grader.store.leaderboard import leaderboard_name, set_leaderboard_name
 from grader.web import flash
 from grader.web.learner.leaderboard import leaderboard
-from grader.web.security.access import SignedIn, TaskInCourse, VisibleCourseTask, Visitor, not_found
+from grader.web.security.access import SignedIn, TaskInCourse, VisibleCourseTask, Visitor
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 
@@ -48,13 +48,14 @@ def _page(
     found: TaskInCourse,
     form: SubmittedForm,
     status_code: int = 200,
-) -> HTMLResponse:
+) -> Response:
     grading = task_gradings(service.store, found.course.id).get(found.task.id, TaskGrading())
+    if grading.leaderboard is None:
+        place = f"/courses/{found.course.id}/tasks/{found.task.id}"
+        return flash.redirect(place, service.secret, "This task has no leaderboard.", kind="note")
     hidden = feedback_opens_at(service.store, found.task.id, visitor.account.id)
     hidden = None if visitor.teaches(found.course.id) else hidden
     board = leaderboard(service, found.task, grading, visitor.account.id) if hidden is None else None
-    if grading.leaderboard is None:
-        raise not_found()
     return service.render(
         request,
         "leaderboard.html.j2",
