@@ -75,7 +75,7 @@ class _Place:
 
 
 def _settle(
-    connection: Connection, person_id: int, place: _Place, rows: Sequence[Row[tuple[GroupRoleRow]]]
+    connection: Connection, person_id: int, place: _Place, rows: Sequence[Row[GroupRoleRow]]
 ) -> Role | None:
     """The role that holds in one place from now on; what groups give there is written down."""
     base = _role(rows[0].base_role) if rows else place.current
@@ -104,7 +104,7 @@ def _settle_course(
     person_id: int,
     issuer: str,
     course_id: int,
-    said: tuple[CourseRole | None, Sequence[Row[tuple[GroupRoleRow]]]],
+    said: tuple[CourseRole | None, Sequence[Row[GroupRoleRow]]],
 ) -> None:
     wanted, rows = said
     here = (EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id)

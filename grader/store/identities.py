@@ -133,7 +133,7 @@ def sign_on_of(store: Store, person_id: int) -> AccountSignOn:
         return AccountSignOn(password is not None, tuple(StoredIdentity(*row) for row in rows))
 
 
-def owner_of(connection: Connection, identity: VouchedIdentity) -> Row[tuple[int, datetime | None]] | None:
+def owner_of(connection: Connection, identity: VouchedIdentity) -> Row[int, datetime | None] | None:
     """The account that has an identity, `id` and `disabled_at`, or None."""
     return connection.execute(
         select(PersonRow.id, PersonRow.disabled_at)

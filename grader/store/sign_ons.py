@@ -94,7 +94,7 @@ def account_of(
     return found
 
 
-def _opened(person: Row[tuple[int, datetime | None]]) -> SignedOn | SignOnRefusal:
+def _opened(person: Row[int, datetime | None]) -> SignedOn | SignOnRefusal:
     return SignOnRefusal.CLOSED if person.disabled_at is not None else SignedOn(person.id)
 
 

@@ -102,7 +102,7 @@ def begin(browser: Browser, place: str = "/") -> str:
     return answer.headers["location"]
 
 
-def come(browser: Browser, provider: FakeProvider, place: str = "/", **more: str | None) -> httpx.Response:
+def come(browser: Browser, provider: FakeProvider, place: str = "/", **more: str | None) -> Any:
     """All of one sign-on."""
     return browser.get(provider.send_back(begin(browser, place), **more))
 
@@ -123,7 +123,7 @@ def person(school: School, login: str) -> Any:
         return connection.execute(select(PersonRow.__table__).where(PersonRow.login == login)).one()
 
 
-def said(page: httpx.Response) -> str:
+def said(page: Any) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.text)).split())
 
 
@@ -645,7 +645,7 @@ def test_groups_that_stand_elsewhere_change_nothing(opened: Opened, provider: Fa
     assert person(school, "hana").role is Role.LEARNER
 
 
-def add(browser: Browser, provider: FakeProvider) -> httpx.Response:
+def add(browser: Browser, provider: FakeProvider) -> Any:
     """Add the provider on the account's page, all the way."""
     page = browser.post("/account/sign-on/uni/add", data=browser.form("/account"))
     assert page.status_code == 200, page.text

@@ -39,10 +39,10 @@ class PersonRow(Base):
     Attributes:
         login: unique, lower case.
         email: where mail reaches them, lower case; None: nobody said. Not unique, and no proof of who somebody is.
-        password_hash: Argon2; None: this account signs in with tokens only.
+        password_hash: Argon2; None: no password opens this account.
         must_change: the password is a one-time one.
         session_epoch: raised whenever all sessions of this account shall end; sessions name the epoch of their start.
-        signed_in_at: last sign-in with the password, in a browser or for a token; None: never.
+        signed_in_at: last sign-in, in a browser or for a token; None: never.
         disabled_at: when set, neither password nor token opens anything.
     """
 

@@ -49,6 +49,7 @@ async def begin(
     client, place = _client(service, provider_id), own_place(next_)
     if visitor is not None:
         return RedirectResponse(place, 303)
+    await _count(request, service)
     pending = service.pending_sign_ons.new(provider_id, _return_address(service, request, client), place)
     try:
         response: Response = RedirectResponse(await client.authorization_url(pending.request), 303)
@@ -64,9 +65,7 @@ async def come_back(
 ) -> Response:
     """What the provider sends the browser back with: sign in, or link, whoever it is."""
     client, secure = _client(service, provider_id), service.secure(request)
-    refused = await service.rate_limiter.hit_async(SIGN_ON_ADDRESS, service.address(request))
-    if refused is not None:
-        raise too_many_requests(refused)
+    await _count(request, service)
     pending = service.pending_sign_ons.read(request, request.query_params.get("state", ""), secure=secure)
     if pending is None or pending.provider != provider_id:
         nothing = service.pending_sign_ons.new(provider_id, "", "/")
@@ -106,6 +105,12 @@ def _client(service: WebService, provider_id: str) -> OpenIdClient:
     if client is None:
         raise not_found()
     return client
+
+
+async def _count(request: Request, service: WebService) -> None:
+    refused = await service.rate_limiter.hit_async(SIGN_ON_ADDRESS, service.address(request))
+    if refused is not None:
+        raise too_many_requests(refused)
 
 
 def _return_address(service: WebService, request: Request, client: OpenIdClient) -> str:

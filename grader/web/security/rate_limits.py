@@ -66,8 +66,8 @@ SIGN_IN_ACCOUNT_AND_ADDRESS = RateLimit("wrong passwords for one account from on
 SIGN_IN_ACCOUNT = RateLimit("wrong passwords for one account", 40, 600)
 """Higher than the one before: who sits elsewhere shall not lock somebody out by guessing at their account."""
 SIGN_IN_ADDRESS = RateLimit("wrong passwords from one address", 300, 600)
-SIGN_ON_ADDRESS = RateLimit("sign-ons from one address", 1200, 600)
-"""Each asks a provider, which may be slow; a whole faculty may share one address."""
+SIGN_ON_ADDRESS = RateLimit("halves of sign-ons from one address", 2400, 600)
+"""To a provider and back again; either may ask it something, and a whole faculty may share one address."""
 JOIN_ADDRESS = RateLimit("wrong invitation codes from one address", 200, 600)
 SCRIPT_CHECKS = RateLimit("checks of one account of scripts that are not handed in", 90, 60)
 WORKER_CLAIMS = RateLimit("claims of the workers of one token", 3000, 60)

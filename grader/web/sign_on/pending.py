@@ -85,7 +85,7 @@ class PendingSignOns:
 
     def _begun(self, value: str) -> float:
         try:
-            return self._signer.loads(value, max_age=LIFETIME_S, return_timestamp=True)[1].timestamp()
+            return float(self._signer.loads(value, max_age=LIFETIME_S, return_timestamp=True)[1].timestamp())
         except BadSignature:
             return 0.0
 
