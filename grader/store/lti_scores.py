@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Connection, Row, Select, and_, delete, select, update
 
@@ -97,7 +98,8 @@ def note_scores(
             CHANNEL,
             f"platform:{row.platform_id}",
             {**key, "revision": revision, "topic": f"task:{course_task_id} person:{row.person_id}"},
-            key=f"{CHANNEL}:{row.context_id}:{row.person_id}:{course_task_id}:{revision}",
+            # What is said twice is known by its revision; of ids a database may give one twice.
+            key=f"{CHANNEL}:{uuid4()}",
             course_id=row.course_id,
         )
         changed += 1
