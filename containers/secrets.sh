@@ -19,3 +19,5 @@ random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 make postgres_password "$(random)"
 make database_url "postgresql://grader:$(<"$folder/postgres_password")@postgres/grader"
 make secret_key "$(random)"
+[[ -s $folder/lti_key ]] || command -v openssl >/dev/null || { echo "openssl is needed for $folder/lti_key" >&2; exit 1; }
+make lti_key "$([[ -s $folder/lti_key ]] || openssl genrsa 2048 2>/dev/null)"

@@ -66,7 +66,10 @@ def test_only_workers_reach_the_engine_and_only_the_web_is_reached(
 
     assert {name for name, service in services.items() if reaches(service)} == {"worker", "worker-gpu"}
     assert {name for name, service in services.items() if "ports" in service} == {"web"}
-    assert {name for name, service in services.items() if "outside" in service["networks"]} == {"web"}
+    assert {name for name, service in services.items() if "outside" in service["networks"]} == {
+        "web",
+        "relay",
+    }
 
 
 def test_whatever_runs_on_says_how_it_is(services: dict[str, dict[str, Any]]) -> None:
