@@ -444,7 +444,8 @@ def test_a_launch_that_ended_in_a_frame_goes_on_in_a_window_once(
     assert page.status_code == 200
     assert "session" not in framed.cookies
     link = page.text.split('class="button primary" href="')[1].split('"')[0]
-    window, late = school.client(), school.client()
+    window, late, lured = school.client(), school.client(), school.client()
+    assert lured.get(link, headers={"sec-fetch-site": "cross-site"}).status_code == 403
     assert arrive(window, window.get(link)).url.path == f"/courses/{school.course}"
     assert late.get(link).status_code == 403
     assert "session" not in late.cookies

@@ -94,7 +94,10 @@ def choose_course(request: Request, service: ServiceDep, visitor: MaybeVisitor, 
 
 def _moved(service: WebService, request: Request, token: str) -> Response:
     """Go on with a launch that stands in a frame, once."""
-    came = arrival.launch_of_token(service, token)
+    # From our own page in the frame alone: a link from elsewhere could let somebody join another's identity to their
+    # account. Browsers too old to say where a request comes from are believed.
+    ours = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    came = arrival.launch_of_token(service, token) if ours else None
     if came is None or not move_launch(service.store, came.launch.id):
         return refused_page(service, request, _OVER)
     response = RedirectResponse(_AT, 303)
