@@ -23,3 +23,5 @@ make secret_key "$(random)"
 make sign_on "# Who else vouches for people."
 # The mail server's, which nobody can make up: empty until it is written there.
 make smtp_password ""
+[[ -s $folder/lti_key ]] || command -v openssl >/dev/null || { echo "openssl is needed for $folder/lti_key" >&2; exit 1; }
+make lti_key "$([[ -s $folder/lti_key ]] || openssl genrsa 2048 2>/dev/null)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -109,7 +109,16 @@ def connected(store: Store, facts: ContextFacts) -> PlatformContext | None:
         LtiContextRow.deployment == facts.deployment,
         LtiContextRow.context == facts.context,
     )
-    if found is None or found.facts == facts:
+    if found is None:
+        return None
+    # Not every launch says all; what it leaves out is as it was.
+    facts = replace(
+        facts,
+        members_url=facts.members_url or found.facts.members_url,
+        line_items_url=facts.line_items_url or found.facts.line_items_url,
+        scopes=facts.scopes or found.facts.scopes,
+    )
+    if found.facts == facts:
         return found
     with store.write() as connection:
         connection.execute(update(LtiContextRow).where(LtiContextRow.id == found.id).values(**_values(facts)))

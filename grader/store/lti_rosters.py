@@ -130,14 +130,17 @@ def schedule_roster(store: Store, context_id: int) -> None:
 
 def _queue(connection: Connection, context_id: int, when: str, not_before_s: float) -> bool:
     row = connection.execute(
-        select(LtiContextRow.course_id, LtiContextRow.platform_id).where(LtiContextRow.id == context_id)
+        select(LtiContextRow.course_id, LtiContextRow.platform_id, LtiContextRow.created_at).where(
+            LtiContextRow.id == context_id
+        )
     ).one()
     return enqueue(
         connection,
         CHANNEL,
         f"platform:{row.platform_id}",
         {"context_id": context_id, "topic": "roster"},
-        key=f"{CHANNEL}:{context_id}:{when}",
+        # Of ids a database may give one twice.
+        key=f"{CHANNEL}:{context_id}:{row.created_at.isoformat()}:{when}",
         course_id=row.course_id,
         not_before_s=not_before_s,
     )

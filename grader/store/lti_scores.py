@@ -7,12 +7,13 @@ that a platform takes is the right one.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
-from sqlalchemy import Connection, Row, Select, and_, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, delete, select, update
 
 from grader.model.grade import Verdict
 from grader.store.clock import database_now, now
@@ -79,7 +80,7 @@ def note_scores(
     `person_ids` None: of everybody; `again`: what they know, too.
     """
     changed = 0
-    for row in connection.execute(_standings(course_task_id, person_ids)).all():
+    for row in _standings(connection, course_task_id, person_ids):
         says = _says(row)
         known = row.says if row.says is not None else NOTHING
         if SCORE_SCOPE not in row.scopes or (says == known and not (again and row.says is not None)):
@@ -97,7 +98,8 @@ def note_scores(
             CHANNEL,
             f"platform:{row.platform_id}",
             {**key, "revision": revision, "topic": f"task:{course_task_id} person:{row.person_id}"},
-            key=f"{CHANNEL}:{row.context_id}:{row.person_id}:{course_task_id}:{revision}",
+            # What is said twice is known by its revision; of ids a database may give one twice.
+            key=f"{CHANNEL}:{uuid4()}",
             course_id=row.course_id,
         )
         changed += 1
@@ -127,17 +129,19 @@ def score_to_send(
 ) -> ScoreMessage | None:
     """What to tell now of that person; None: it was told with a later change, or there is nobody to tell it to."""
     with store.write() as connection:
-        at = now(connection)
-        row = connection.execute(
-            _standings(course_task_id, [person_id])
-            .where(LtiScoreRow.context_id == context_id)
-            .with_for_update(of=LtiScoreRow)
+        # Two who send at once take turns: the later message says what holds then.
+        connection.execute(
+            select(LtiScoreRow.revision).where(*_of(context_id, person_id, course_task_id)).with_for_update()
         ).one_or_none()
-        if row is None or row.sent_revision >= revision:
+        rows = _standings(connection, course_task_id, [person_id])
+        row = next((one for one in rows if one.context_id == context_id), None)
+        if row is None or row.sent_revision is None or row.sent_revision >= revision:
             return None
+        at = now(connection)
         if row.stamped_at is not None and at <= row.stamped_at:
             at = row.stamped_at + _APART
-        connection.execute(_of(context_id, person_id, course_task_id).values(stamped_at=at))
+        theirs = _of(context_id, person_id, course_task_id)
+        connection.execute(update(LtiScoreRow).where(*theirs).values(stamped_at=at))
         return ScoreMessage(
             context_id=context_id,
             platform_id=row.platform_id,
@@ -162,8 +166,11 @@ def score_sent(store: Store, told: ScoreMessage) -> None:
     """Note that the platform took it."""
     with store.write() as connection:
         connection.execute(
-            _of(told.context_id, told.person_id, told.course_task_id)
-            .where(LtiScoreRow.sent_revision < told.revision)
+            update(LtiScoreRow)
+            .where(
+                *_of(told.context_id, told.person_id, told.course_task_id),
+                LtiScoreRow.sent_revision < told.revision,
+            )
             .values(sent_revision=told.revision, sent_at=database_now())
         )
 
@@ -194,8 +201,8 @@ def forget_line_item(store: Store, context_id: int, course_task_id: int, url: st
         )
 
 
-def _of(context_id: int, person_id: int, course_task_id: int) -> Any:
-    return update(LtiScoreRow).where(
+def _of(context_id: int, person_id: int, course_task_id: int) -> tuple[ColumnElement[bool], ...]:
+    return (
         LtiScoreRow.context_id == context_id,
         LtiScoreRow.person_id == person_id,
         LtiScoreRow.course_task_id == course_task_id,
@@ -208,64 +215,72 @@ def _says(row: Row[*tuple[Any, ...]]) -> str:
     return f"{row.points:.2f} of {row.max_points:.2f}, {row.verdict}"
 
 
-def _standings(course_task_id: int, person_ids: Collection[int] | None) -> Select[*tuple[Any, ...]]:
+def _standings(
+    connection: Connection, course_task_id: int, person_ids: Collection[int] | None
+) -> Sequence[Row[*tuple[Any, ...]]]:
     """Where the learners of connected courses stand in a task, beside what the platforms were told."""
-    told = (
-        LtiScoreRow.context_id == LtiMemberRow.context_id,
-        LtiScoreRow.person_id == LtiMemberRow.person_id,
+    if person_ids is None:
+        return connection.execute(_EVERYBODY, {"task": course_task_id}).all()
+    return connection.execute(_SOME, {"task": course_task_id, "people": list(person_ids)}).all()
+
+
+# Made once: every grade asks for it.
+_TOLD = (
+    LtiScoreRow.context_id == LtiMemberRow.context_id,
+    LtiScoreRow.person_id == LtiMemberRow.person_id,
+)
+_EVERYBODY = (
+    select(
+        LtiMemberRow.context_id,
+        LtiMemberRow.person_id,
+        LtiMemberRow.subject,
+        LtiContextRow.platform_id,
+        LtiContextRow.course_id,
+        LtiContextRow.line_items_url,
+        LtiContextRow.scopes,
+        LtiLineItemRow.url.label("line_item_url"),
+        CourseTaskRow.title,
+        CourseTaskRow.due_at,
+        StandingRow.verdict,
+        StandingRow.points,
+        StandingRow.max_points,
+        LtiScoreRow.says,
+        LtiScoreRow.revision,
+        LtiScoreRow.sent_revision,
+        LtiScoreRow.stamped_at,
     )
-    statement = (
-        select(
-            LtiMemberRow.context_id,
-            LtiMemberRow.person_id,
-            LtiMemberRow.subject,
-            LtiContextRow.platform_id,
-            LtiContextRow.course_id,
-            LtiContextRow.line_items_url,
-            LtiContextRow.scopes,
-            LtiLineItemRow.url.label("line_item_url"),
-            CourseTaskRow.title,
-            CourseTaskRow.due_at,
-            StandingRow.verdict,
-            StandingRow.points,
-            StandingRow.max_points,
-            LtiScoreRow.says,
-            LtiScoreRow.revision,
-            LtiScoreRow.sent_revision,
-            LtiScoreRow.stamped_at,
-        )
-        .select_from(CourseTaskRow)
-        .join(LtiContextRow, LtiContextRow.course_id == CourseTaskRow.course_id)
-        .join(LtiPlatformRow, LtiPlatformRow.id == LtiContextRow.platform_id)
-        .join(LtiMemberRow, LtiMemberRow.context_id == LtiContextRow.id)
-        .join(
-            EnrolmentRow,
-            and_(
-                EnrolmentRow.course_id == CourseTaskRow.course_id,
-                EnrolmentRow.person_id == LtiMemberRow.person_id,
-                EnrolmentRow.role == Role.LEARNER,
-            ),
-        )
-        .outerjoin(
-            LtiLineItemRow,
-            and_(
-                LtiLineItemRow.context_id == LtiContextRow.id,
-                LtiLineItemRow.course_task_id == CourseTaskRow.id,
-            ),
-        )
-        .outerjoin(
-            StandingRow,
-            and_(
-                StandingRow.course_task_id == CourseTaskRow.id,
-                StandingRow.person_id == LtiMemberRow.person_id,
-            ),
-        )
-        .outerjoin(LtiScoreRow, and_(*told, LtiScoreRow.course_task_id == CourseTaskRow.id))
-        .where(
-            CourseTaskRow.id == course_task_id,
-            LtiPlatformRow.disabled_at.is_(None),
-            LtiMemberRow.left_at.is_(None),
-        )
-        .order_by(LtiMemberRow.context_id, LtiMemberRow.person_id)
+    .select_from(CourseTaskRow)
+    .join(LtiContextRow, LtiContextRow.course_id == CourseTaskRow.course_id)
+    .join(LtiPlatformRow, LtiPlatformRow.id == LtiContextRow.platform_id)
+    .join(LtiMemberRow, LtiMemberRow.context_id == LtiContextRow.id)
+    .join(
+        EnrolmentRow,
+        and_(
+            EnrolmentRow.course_id == CourseTaskRow.course_id,
+            EnrolmentRow.person_id == LtiMemberRow.person_id,
+            EnrolmentRow.role == Role.LEARNER,
+        ),
     )
-    return statement if person_ids is None else statement.where(LtiMemberRow.person_id.in_(person_ids))
+    .outerjoin(
+        LtiLineItemRow,
+        and_(
+            LtiLineItemRow.context_id == LtiContextRow.id,
+            LtiLineItemRow.course_task_id == CourseTaskRow.id,
+        ),
+    )
+    .outerjoin(
+        StandingRow,
+        and_(
+            StandingRow.course_task_id == CourseTaskRow.id,
+            StandingRow.person_id == LtiMemberRow.person_id,
+        ),
+    )
+    .outerjoin(LtiScoreRow, and_(*_TOLD, LtiScoreRow.course_task_id == CourseTaskRow.id))
+    .where(
+        CourseTaskRow.id == bindparam("task"),
+        LtiPlatformRow.disabled_at.is_(None),
+        LtiMemberRow.left_at.is_(None),
+    )
+    .order_by(LtiMemberRow.context_id, LtiMemberRow.person_id)
+)
+_SOME = _EVERYBODY.where(LtiMemberRow.person_id.in_(bindparam("people", expanding=True)))

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from grader.store import extensions
-from grader.store.extensions import Extension
 from grader.delivery.channel import DeliveryContext, find_channels
 from grader.delivery.runner import ChannelWorker
 from grader.delivery.webhooks import public_network
@@ -21,10 +19,11 @@ from grader.delivery.webhooks.signature import webhook_secret
 from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.settings.schema import Settings
-from grader.store import deliveries, enrolments, people, regrades, reviews, schema, webhooks
+from grader.store import deliveries, extensions, people, regrades, reviews, schema, webhooks
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.deliveries import LoggedDelivery
+from grader.store.extensions import Extension
 from grader.store.tables import DeliveryRow, WebhookRow
 from grader.store.tables.delivery import DeliveryState
 from grader.store.tables.webhook import WebhookEvent
@@ -103,7 +102,9 @@ def test_a_grade_is_told_whenever_it_changes_and_only_then(site: HookSite) -> No
     attempt = campus.judge(campus.anna, grade=verdict_of(Verdict.REJECTED, 40.0))
     reviews.override(store, attempt, Verdict.ACCEPTED, 80.0, "fine", actor_id=campus.ines)
     reviews.withdraw_override(store, attempt, actor_id=campus.ines)
-    extensions.extend(store, campus.task, Extension(datetime.now(UTC) + timedelta(days=1)), actor_id=campus.ines)
+    extensions.extend(
+        store, campus.task, Extension(datetime.now(UTC) + timedelta(days=1)), actor_id=campus.ines
+    )
     batch = regrades.queue_new_runs(store, [attempt], actor_id=campus.ines)
     claimed = campus.claim()
     from grader.store import attempt_endings

@@ -10,8 +10,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from grader.store import own_courses
-from grader.store import enrolments, people
+from grader.store import own_courses, people
 from grader.store.tables.person import Role
 from tests.sign_on.conftest import CLIENTS, Site
 

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from grader.store.lti_contexts import contexts_of
 from grader.store.people import set_enabled
 from grader.store.tables import IdentityRow, PersonRow
 from grader.store.tables.person import Role
-from tests.web.conftest import School
+from tests.web.conftest import School, make_school
 from tests.web.learning_platform import (
     CLIENT_ID,
     ROLE,
@@ -43,16 +44,45 @@ from tests.web.lti_visits import (
 )
 
 
-@pytest.fixture
-def platform(school: School) -> Iterator[TestPlatform]:
+@pytest.fixture(scope="module")
+def school(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[School]:
+    """One for all of these tests, each of which has people of its own come."""
+    folder = tmp_path_factory.mktemp("launches")
+    (folder / "grader.db").write_bytes(empty_database.read_bytes())
+    made = make_school(folder / "grader.db", folder)
+    yield made
+    made.store.close()
+
+
+@pytest.fixture(scope="module")
+def running(school: School) -> Iterator[TestPlatform]:
+    """A platform whose course Ines has connected to hers."""
     with platform_of(school) as made:
+        add_platform(school, made)
+        connect_as_ines(school, made)
         yield made
 
 
 @pytest.fixture
-def known(school: School, platform: TestPlatform) -> int:
-    """The platform, added by an administrator."""
-    return add_platform(school, platform)
+def platform(school: School, running: TestPlatform) -> Iterator[TestPlatform]:
+    """The same, as an administrator added it, with keys that nobody has read yet."""
+    forget_keys()
+    yield running
+    set_terms(school, running)
+    forget_keys()
+
+
+def set_terms(school: School, platform: TestPlatform, **more: Any) -> int:
+    """Let the platform be known so, and return its id."""
+    (known,) = lti_platforms.platforms(school.store)
+    terms = lti_platforms.PlatformTerms(**platform.terms(**more))
+    lti_platforms.change_platform(school.store, known.id, terms, actor_id=school.people["ada"])
+    return known.id
+
+
+def elsewhere(context: str) -> dict[str, Any]:
+    """Another course of the platform."""
+    return {f"{CLAIM}context": {"id": context, "title": context.title()}}
 
 
 def roles(school: School) -> dict[str, Role]:
@@ -134,10 +164,7 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
 }
 
 
-def test_a_launch_that_is_not_what_it_says_is_refused(
-    school: School, platform: TestPlatform, known: int
-) -> None:
-    connect_as_ines(school, platform)
+def test_a_launch_that_is_not_what_it_says_is_refused(school: School, platform: TestPlatform) -> None:
     before = roles(school)
     believed = []
     for what, (forge, said) in FORGERIES.items():
@@ -151,8 +178,7 @@ def test_a_launch_that_is_not_what_it_says_is_refused(
     assert come(school, platform)[1].status_code == 200
 
 
-def test_a_launch_is_used_once(school: School, platform: TestPlatform, known: int) -> None:
-    connect_as_ines(school, platform)
+def test_a_launch_is_used_once(school: School, platform: TestPlatform) -> None:
     browser = school.client()
     asked = begin(browser, platform)
     form = {"state": asked["state"], "id_token": platform.sign(platform.claims(asked["nonce"]))}
@@ -165,9 +191,7 @@ def test_a_launch_is_used_once(school: School, platform: TestPlatform, known: in
     assert "used before" in again.text
 
 
-def test_a_launch_belongs_to_the_browser_in_which_it_began(
-    school: School, platform: TestPlatform, known: int
-) -> None:
+def test_a_launch_belongs_to_the_browser_in_which_it_began(school: School, platform: TestPlatform) -> None:
     """A token of somebody else's, or one that was sent to somebody, signs nobody in."""
     victim, attacker = school.client(), school.client()
     asked = begin(attacker, platform)
@@ -178,8 +202,7 @@ def test_a_launch_belongs_to_the_browser_in_which_it_began(
         assert "session" not in victim.cookies
 
 
-def test_two_tabs_launch_side_by_side(school: School, platform: TestPlatform, known: int) -> None:
-    connect_as_ines(school, platform)
+def test_two_tabs_launch_side_by_side(school: School, platform: TestPlatform) -> None:
     browser = school.client()
     first, second = begin(browser, platform), begin(browser, platform)
     for asked in (first, second):
@@ -187,9 +210,7 @@ def test_two_tabs_launch_side_by_side(school: School, platform: TestPlatform, kn
         assert browser.post("/lti/launch", data=form).status_code == 303
 
 
-def test_a_platform_is_asked_for_what_the_specification_says(
-    school: School, platform: TestPlatform, known: int
-) -> None:
+def test_a_platform_is_asked_for_what_the_specification_says(school: School, platform: TestPlatform) -> None:
     browser = school.client()
     asked = begin(browser, platform)
     assert asked | {"state": "", "nonce": ""} == {
@@ -211,16 +232,14 @@ def test_a_platform_is_asked_for_what_the_specification_says(
 @pytest.mark.parametrize(
     "said", [{"iss": "https://nobody.example"}, {"client_id": "other"}, {"login_hint": ""}]
 )
-def test_an_unknown_platform_is_told_so(
-    said: dict[str, str], school: School, platform: TestPlatform, known: int
-) -> None:
+def test_an_unknown_platform_is_told_so(said: dict[str, str], school: School, platform: TestPlatform) -> None:
     answer = school.client().get(address("/lti/login", **platform.login(**said)))
     assert answer.status_code in (400, 403)
     assert "location" not in answer.headers
 
 
 def test_by_https_the_cookie_comes_along_from_other_sites_and_into_frames(
-    school: School, platform: TestPlatform, known: int
+    school: School, platform: TestPlatform
 ) -> None:
     browser = school.client()
     browser.base_url = "https://testserver"  # type: ignore[assignment]
@@ -232,9 +251,8 @@ def test_by_https_the_cookie_comes_along_from_other_sites_and_into_frames(
 
 
 def test_an_instructor_joins_their_account_and_connects_the_course(
-    school: School, platform: TestPlatform, known: int
+    school: School, platform: TestPlatform
 ) -> None:
-    browser = connect_as_ines(school, platform)
     (context,) = contexts_of(school.store, school.course)
     assert context.facts.title == "Parallel programming"
     assert context.platform == "Test Moodle"
@@ -242,14 +260,13 @@ def test_an_instructor_joins_their_account_and_connects_the_course(
     page = come(school, platform, "t1", "Instructor")[1]
     assert page.url.path == f"/courses/{school.course}"
     assert "Ines" in page.text
-    assert browser.get("/").status_code == 200
 
 
 def test_an_instructor_without_an_account_gets_one_and_may_make_a_course_if_allowed(
     school: School, platform: TestPlatform
 ) -> None:
-    add_platform(school, platform, make_courses=True)
-    browser, page = come(school, platform, "t9", "Instructor")
+    set_terms(school, platform, make_courses=True)
+    browser, page = come(school, platform, "t9", "Instructor", **elsewhere("biology"))
     assert "for the first time" in page.text
     form = {"csrf": fields(page)["csrf"], "account": "new"}
     page = arrive(browser, browser.post("/lti/continue/account", data=form))
@@ -259,11 +276,11 @@ def test_an_instructor_without_an_account_gets_one_and_may_make_a_course_if_allo
         "/lti/continue/course", data={"csrf": fields(page)["csrf"], "course": str(school.course)}
     )
     assert other.status_code == 422
-    assert not contexts_of(school.store, school.course)
+    assert len(contexts_of(school.store, school.course)) == 1
     page = arrive(
         browser, browser.post("/lti/continue/course", data={"csrf": fields(page)["csrf"], "course": "new"})
     )
-    assert "Parallel programming" in page.text
+    assert "Biology" in page.text
     made = people.account_by_login(school.store, "person-t9")
     assert made is not None
     assert made.role is Role.LEARNER, "a platform makes nobody more than that on the site"
@@ -271,8 +288,8 @@ def test_an_instructor_without_an_account_gets_one_and_may_make_a_course_if_allo
     assert own.role is Role.INSTRUCTOR
 
 
-def test_without_leave_no_course_is_made(school: School, platform: TestPlatform, known: int) -> None:
-    browser, page = come(school, platform, "t9", "Instructor")
+def test_without_leave_no_course_is_made(school: School, platform: TestPlatform) -> None:
+    browser, page = come(school, platform, "t8", "Instructor", **elsewhere("physics"))
     page = arrive(
         browser, browser.post("/lti/continue/account", data={"csrf": fields(page)["csrf"], "account": "new"})
     )
@@ -281,24 +298,21 @@ def test_without_leave_no_course_is_made(school: School, platform: TestPlatform,
     assert browser.post("/lti/continue/course", data={"csrf": csrf, "course": "new"}).status_code == 422
 
 
-def test_a_learner_comes_in_with_an_account_of_their_own(
-    school: School, platform: TestPlatform, known: int
-) -> None:
-    connect_as_ines(school, platform)
-    browser, page = come(school, platform, "u1")
+def test_a_learner_comes_in_with_an_account_of_their_own(school: School, platform: TestPlatform) -> None:
+    browser, page = come(school, platform, "l1")
     assert page.url.path == f"/courses/{school.course}"
-    found = people.account_by_login(school.store, "person-u1")
+    found = people.account_by_login(school.store, "person-l1")
     assert found is not None
-    assert (found.role, found.name) == (Role.LEARNER, "Person u1")
-    assert roles(school)["person-u1"] is Role.LEARNER
+    assert (found.role, found.name) == (Role.LEARNER, "Person l1")
+    assert roles(school)["person-l1"] is Role.LEARNER
     assert browser.get(f"/courses/{school.course}/gradebook").status_code == 404
     # Again, and it is the same account.
-    come(school, platform, "u1")
+    come(school, platform, "l1")
     with school.store.read() as connection:
         owners = connection.execute(
-            select(PersonRow.login).join(IdentityRow).where(IdentityRow.subject == "u1")
+            select(PersonRow.login).join(IdentityRow).where(IdentityRow.subject == "l1")
         ).scalars()
-        assert list(owners) == ["person-u1"]
+        assert list(owners) == ["person-l1"]
 
 
 @pytest.mark.parametrize(
@@ -325,50 +339,39 @@ def test_what_somebody_is_in_the_course_there_they_are_here(told: list[str], rol
     assert course_role(told) is role
 
 
-def test_staff_keeps_the_last_word_on_roles(school: School, platform: TestPlatform, known: int) -> None:
-    connect_as_ines(school, platform)
-    come(school, platform, "u1")
-    _, page = come(school, platform, "u1", "Instructor")
+def test_staff_keeps_the_last_word_on_roles(school: School, platform: TestPlatform) -> None:
+    come(school, platform, "l2")
+    _, page = come(school, platform, "l2", "Instructor")
     assert page.status_code == 200
-    assert roles(school)["person-u1"] is Role.LEARNER
+    assert roles(school)["person-l2"] is Role.LEARNER
 
 
-def test_a_mentor_is_let_in_by_staff_alone(school: School, platform: TestPlatform, known: int) -> None:
-    connect_as_ines(school, platform)
+def test_a_mentor_is_let_in_by_staff_alone(school: School, platform: TestPlatform) -> None:
     _, page = come(school, platform, "m1", "Mentor")
     assert page.status_code == 403
     assert "person-m1" not in roles(school)
 
 
-def test_before_the_course_is_connected_learners_are_told_so(
-    school: School, platform: TestPlatform, known: int
-) -> None:
-    _, page = come(school, platform, "u1")
+def test_before_the_course_is_connected_learners_are_told_so(school: School, platform: TestPlatform) -> None:
+    _, page = come(school, platform, "u1", **elsewhere("chemistry"))
     assert "has not connected" in page.text
 
 
 def test_an_account_of_the_same_address_is_taken_only_where_that_is_allowed(
-    school: School, platform: TestPlatform, known: int
+    school: School, platform: TestPlatform
 ) -> None:
-    connect_as_ines(school, platform)
     set_address(school, "anna", "anna@school.example")
-    come(school, platform, "u1", email="Anna@school.example")
-    assert roles(school)["person-u1"] is Role.LEARNER, "the account of the address was taken without leave"
-    found = lti_platforms.platform(school.store, known)
-    assert found is not None
-    terms = platform.terms(link_by_address=True)
-    lti_platforms.change_platform(
-        school.store, known, lti_platforms.PlatformTerms(**terms), actor_id=school.people["ada"]
-    )
-    browser, page = come(school, platform, "u2", email="Anna@school.example")
+    come(school, platform, "l3", email="Anna@school.example")
+    assert roles(school)["person-l3"] is Role.LEARNER, "the account of the address was taken without leave"
+    set_terms(school, platform, link_by_address=True)
+    browser, page = come(school, platform, "l4", email="Anna@school.example")
     assert "Anna" in page.text
-    assert "person-u2" not in roles(school)
+    assert "person-l4" not in roles(school)
     assert browser.get("/account").text.count("anna")
 
 
 def test_no_address_opens_an_account_of_staff(school: School, platform: TestPlatform) -> None:
-    add_platform(school, platform, link_by_address=True)
-    connect_as_ines(school, platform)
+    set_terms(school, platform, link_by_address=True)
     for login in ("ines", "ada", "otto"):
         set_address(school, login, f"{login}@school.example")
         browser, page = come(school, platform, f"u-{login}", email=f"{login}@school.example")
@@ -376,9 +379,7 @@ def test_no_address_opens_an_account_of_staff(school: School, platform: TestPlat
         assert browser.get(f"/courses/{school.course}/gradebook").status_code in (303, 404)
 
 
-def test_nobody_becomes_an_administrator_by_a_launch(
-    school: School, platform: TestPlatform, known: int
-) -> None:
+def test_nobody_becomes_an_administrator_by_a_launch(school: School, platform: TestPlatform) -> None:
     """Not by joining their account, and not by having become one since."""
     browser = school.client("ada")
     browser.headers.pop("X-CSRF-Token")
@@ -387,44 +388,43 @@ def test_nobody_becomes_an_administrator_by_a_launch(
     )
     answer = browser.post("/lti/continue/account", data=fields(page) | {"account": "mine"})
     assert answer.status_code == 403
-    connect_as_ines(school, platform)
     people.set_role(school.store, school.people["ines"], Role.ADMIN, actor_id=None)
     browser, page = come(school, platform, "t1", "Instructor")
     assert page.status_code == 403
     assert "session" not in browser.cookies
+    people.set_role(school.store, school.people["ines"], Role.INSTRUCTOR, actor_id=None)
 
 
-def test_a_closed_account_stays_closed(school: School, platform: TestPlatform, known: int) -> None:
-    connect_as_ines(school, platform)
-    come(school, platform, "u1")
-    found = people.account_by_login(school.store, "person-u1")
+def test_a_closed_account_stays_closed(school: School, platform: TestPlatform) -> None:
+    come(school, platform, "l5")
+    found = people.account_by_login(school.store, "person-l5")
     assert found is not None
     set_enabled(school.store, found.id, False, actor_id=school.people["ada"])
-    browser, page = come(school, platform, "u1")
+    browser, page = come(school, platform, "l5")
     assert page.status_code == 403
     assert "session" not in browser.cookies
 
 
-def test_a_link_opens_its_task(school: School, platform: TestPlatform, known: int) -> None:
-    connect_as_ines(school, platform)
+def test_a_link_opens_its_task(school: School, platform: TestPlatform) -> None:
     task = f"/courses/{school.course}/tasks/{school.task}"
-    by_number = {f"{CLAIM}custom": {"grader_task": str(school.task)}}
+    link = {f"{CLAIM}resource_link": {"id": "link-9"}}
+    by_number = {**link, f"{CLAIM}custom": {"grader_task": str(school.task)}}
     assert come(school, platform, "u1", **by_number)[1].url.path == task
-    assert come(school, platform, "u1", **{f"{CLAIM}custom": {"grader_task": "ddp-toy"}})[1].url.path == task
+    assert (
+        come(school, platform, "u1", **link, **{f"{CLAIM}custom": {"grader_task": "ddp-toy"}})[1].url.path
+        == task
+    )
     # The link is known by now, whatever its parameters.
-    assert come(school, platform, "u2")[1].url.path == task
+    assert come(school, platform, "u2", **link)[1].url.path == task
     # Of another course's tasks it opens none.
-    elsewhere = {
+    of_another = {
         f"{CLAIM}custom": {"grader_task": str(school.other_task)},
         f"{CLAIM}resource_link": {"id": "link-2"},
     }
-    assert come(school, platform, "u1", **elsewhere)[1].url.path == f"/courses/{school.course}"
+    assert come(school, platform, "u1", **of_another)[1].url.path == f"/courses/{school.course}"
 
 
-def test_in_a_frame_the_launch_begins_anew_in_a_window(
-    school: School, platform: TestPlatform, known: int
-) -> None:
-    connect_as_ines(school, platform)
+def test_in_a_frame_the_launch_begins_anew_in_a_window(school: School, platform: TestPlatform) -> None:
     browser = school.client()
     framed = {"sec-fetch-dest": "iframe"}
     page = browser.get(address("/lti/login", **platform.login()), headers=framed)
@@ -437,25 +437,24 @@ def test_in_a_frame_the_launch_begins_anew_in_a_window(
 
 
 def test_a_launch_that_ended_in_a_frame_goes_on_in_a_window_once(
-    school: School, platform: TestPlatform, known: int
+    school: School, platform: TestPlatform
 ) -> None:
-    connect_as_ines(school, platform)
     framed = school.client()
     page = launch(framed, platform, platform.claims, headers={"sec-fetch-dest": "iframe"})
     assert page.status_code == 200
     assert "session" not in framed.cookies
     link = page.text.split('class="button primary" href="')[1].split('"')[0]
-    window, late = school.client(), school.client()
+    window, late, lured = school.client(), school.client(), school.client()
+    assert lured.get(link, headers={"sec-fetch-site": "cross-site"}).status_code == 403
     assert arrive(window, window.get(link)).url.path == f"/courses/{school.course}"
     assert late.get(link).status_code == 403
     assert "session" not in late.cookies
 
 
-def test_a_new_key_is_found_and_one_that_was_withdrawn_is_not(
-    school: School, platform: TestPlatform, known: int
-) -> None:
-    connect_as_ines(school, platform)
-    come(school, platform, "u1")
+def test_a_new_key_is_found_and_one_that_was_withdrawn_is_not(school: School, platform: TestPlatform) -> None:
+    platform.calls.clear()
+    for _ in range(2):
+        come(school, platform, "u1")
     assert platform.calls.count("keys") == 1, "keys are kept"
     forget_keys()
     platform.key, platform.published = rsa_key("k2"), [rsa_key("k2")]
@@ -467,11 +466,10 @@ def test_a_new_key_is_found_and_one_that_was_withdrawn_is_not(
         sign=lambda claims: platform.sign(claims, rsa_key("k1")),
     )
     assert "does not publish" in answer.text
+    platform.key, platform.published = rsa_key("k1"), [rsa_key("k1")]
 
 
-def test_a_platform_whose_keys_cannot_be_read_is_named(
-    school: School, platform: TestPlatform, known: int
-) -> None:
+def test_a_platform_whose_keys_cannot_be_read_is_named(school: School, platform: TestPlatform) -> None:
     platform.faults["keys"] = [Fault(503)]
     browser = school.client()
     answer = launch(browser, platform, platform.claims)
@@ -483,16 +481,15 @@ def test_a_platform_whose_keys_cannot_be_read_is_named(
     assert platform.calls.count("keys") == asked, "a platform that is down is asked over and over"
 
 
-def test_a_platform_that_was_switched_off_launches_nobody(
-    school: School, platform: TestPlatform, known: int
-) -> None:
-    connect_as_ines(school, platform)
+def test_a_platform_that_was_switched_off_launches_nobody(school: School, platform: TestPlatform) -> None:
     browser = school.client()
     asked = begin(browser, platform)
+    known = set_terms(school, platform)
     lti_platforms.set_platform_enabled(school.store, known, False, actor_id=school.people["ada"])
     form = {"state": asked["state"], "id_token": platform.sign(platform.claims(asked["nonce"]))}
     assert "switched off" in browser.post("/lti/launch", data=form).text
     assert browser.get(address("/lti/login", **platform.login())).status_code == 403
+    lti_platforms.set_platform_enabled(school.store, known, True, actor_id=school.people["ada"])
 
 
 def test_our_keys_are_published_without_what_is_secret(school: School) -> None:

@@ -74,7 +74,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class LaunchRefusal:
     """Why somebody comes no further, as a page says it."""
 
     title: str
@@ -133,13 +133,13 @@ def known_person(store: Store, found: Arrival) -> int | None:
     return None if row is None else int(row.id)
 
 
-def account_of_arrival(service: WebService, found: Arrival) -> Account | Refusal:
+def account_of_arrival(service: WebService, found: Arrival) -> Account | LaunchRefusal:
     """The account of whoever comes, made where there is none."""
     signed_on = sign_on(service.store, found.identity, sign_on_terms(found.platform.terms))
     if signed_on is SignOnRefusal.CLOSED:
-        return Refusal("Your account is closed", "Ask the administrator of the grader why.")
+        return LaunchRefusal("Your account is closed", "Ask the administrator of the grader why.")
     if isinstance(signed_on, SignOnRefusal):
-        return Refusal(
+        return LaunchRefusal(
             "You have an account here already",
             "It has your mail address, and is not opened by that alone. Sign in to it as you always did; whoever "
             "teaches you can join the two.",
@@ -147,23 +147,25 @@ def account_of_arrival(service: WebService, found: Arrival) -> Account | Refusal
     return may_be_launched(account(service.store, signed_on.person_id))
 
 
-def may_be_launched(found: Account | None) -> Account | Refusal:
+def may_be_launched(found: Account | None) -> Account | LaunchRefusal:
     """The account, if a platform's word may open it at all."""
     if found is None or not found.enabled:
-        return Refusal("Your account is closed", "Ask the administrator of the grader why.")
+        return LaunchRefusal("Your account is closed", "Ask the administrator of the grader why.")
     if found.role in _NOT_BY_LAUNCH:
-        return Refusal(
+        return LaunchRefusal(
             "An administrator signs in here",
             "What a learning platform says opens no account that administers this service. Sign in with your password.",
         )
     return found
 
 
-def place_in(service: WebService, found: Arrival, context: PlatformContext, person_id: int) -> str | Refusal:
+def place_in(
+    service: WebService, found: Arrival, context: PlatformContext, person_id: int
+) -> str | LaunchRefusal:
     """Let somebody into the connected course, and the address of the page that the link means."""
     role = enter(service.store, context, person_id, found.message.sub, found.message.role)
     if role is None:
-        return Refusal(
+        return LaunchRefusal(
             "You take no part in this course yet",
             "Your learning platform calls you a mentor. Here everybody's work would be open to you, so it is for the "
             "course's instructor to let you in as an observer.",

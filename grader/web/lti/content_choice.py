@@ -18,7 +18,7 @@ from grader.store.courses import AssignedTask, course, tasks_of
 from grader.store.lti_contexts import PlatformContext, enter
 from grader.store.people import Account
 from grader.store.tables.person import Role
-from grader.web.lti.arrival import Arrival, Refusal, connection_of, launch_token
+from grader.web.lti.arrival import Arrival, LaunchRefusal, connection_of, launch_token
 from grader.web.lti.framed import framed_page, refused_page
 from grader.web.service import WebService
 
@@ -34,7 +34,7 @@ def choice_page(
 ) -> HTMLResponse:
     """The tasks to choose from; or, before there are any, the way to connect the course in a window of its own."""
     choice = _choice(service, came, who)
-    if isinstance(choice, Refusal):
+    if isinstance(choice, LaunchRefusal):
         return refused_page(service, request, choice)
     token = launch_token(service, came.launch.id)
     if choice is None:
@@ -83,23 +83,23 @@ def answer_page(
     )
 
 
-def _choice(service: WebService, came: Arrival, who: Account | None) -> _Choice | Refusal | None:
+def _choice(service: WebService, came: Arrival, who: Account | None) -> _Choice | LaunchRefusal | None:
     """What may be chosen from, and what the platform takes; None: the course is not connected yet."""
     asked = came.message.deep_linking
     if not came.teaches or asked is None:
-        return Refusal("For instructors", "Who teaches the course chooses its content.")
+        return LaunchRefusal("For instructors", "Who teaches the course chooses its content.")
     if LINK not in asked.accept_types:
         text = "The platform takes no links to tools here. Choose the content where activities are added."
-        return Refusal("Nothing that could be chosen", text)
+        return LaunchRefusal("Nothing that could be chosen", text)
     if platform_address(asked.deep_link_return_url) is not None:
         text = "The platform wants the answer at an address that is not safe: it must begin with https://."
-        return Refusal("Nothing that could be chosen", text)
+        return LaunchRefusal("Nothing that could be chosen", text)
     found = None if who is None else connection_of(service, came)
     if found is None or who is None:
         return None
     if enter(service.store, found, who.id, came.message.sub, came.message.role) is not Role.INSTRUCTOR:
         text = "In the grader's course you are not an instructor. Who is one there can make you one."
-        return Refusal("For instructors", text)
+        return LaunchRefusal("For instructors", text)
     return _Choice(found, asked)
 
 

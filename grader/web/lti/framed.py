@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from starlette.responses import HTMLResponse
 
-from grader.web.lti.arrival import Refusal
+from grader.web.lti.arrival import LaunchRefusal
 from grader.web.security.headers import framed_csp
 from grader.web.service import WebService
 
@@ -44,7 +44,9 @@ def framed_page(
     )
 
 
-def refused_page(service: WebService, request: Request, refusal: Refusal, status: int = 403) -> HTMLResponse:
+def refused_page(
+    service: WebService, request: Request, refusal: LaunchRefusal, status: int = 403
+) -> HTMLResponse:
     """Why a launch comes no further."""
     return framed_page(service, request, "refused.html.j2", status_code=status, refusal=refusal)
 

@@ -22,7 +22,7 @@ from grader.store.lti_rosters import ask_for_roster
 from grader.store.people import Account, account
 from grader.store.tables.person import Role
 from grader.web.lti import arrival
-from grader.web.lti.arrival import Arrival, Refusal
+from grader.web.lti.arrival import Arrival, LaunchRefusal
 from grader.web.lti.framed import refused_page
 from grader.web.security.access import MaybeVisitor, Public, Visitor
 from grader.web.security.sign_in import end_present_session
@@ -31,7 +31,7 @@ from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter(dependencies=[Public])
 _AT = "/lti/continue"
-_OVER = Refusal("This launch is over", "Open the link in your course once more.")
+_OVER = LaunchRefusal("This launch is over", "Open the link in your course once more.")
 _NEW = "new"
 _TRIES = 50
 
@@ -59,7 +59,7 @@ def choose_account(request: Request, service: ServiceDep, visitor: MaybeVisitor,
         return RedirectResponse(f"/sign-in?next={_AT}", 303)
     else:
         who = _linked(service, came, visitor)
-    if isinstance(who, Refusal):
+    if isinstance(who, LaunchRefusal):
         return refused_page(service, request, who)
     set_launched_person(service.store, came.launch.id, who.id)
     response = RedirectResponse(_AT, 303)
@@ -94,7 +94,10 @@ def choose_course(request: Request, service: ServiceDep, visitor: MaybeVisitor, 
 
 def _moved(service: WebService, request: Request, token: str) -> Response:
     """Go on with a launch that stands in a frame, once."""
-    came = arrival.launch_of_token(service, token)
+    # From our own page in the frame alone: a link from elsewhere could let somebody join another's identity to their
+    # account. Browsers too old to say where a request comes from are believed.
+    ours = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    came = arrival.launch_of_token(service, token) if ours else None
     if came is None or not move_launch(service.store, came.launch.id):
         return refused_page(service, request, _OVER)
     response = RedirectResponse(_AT, 303)
@@ -119,21 +122,21 @@ def _next(service: WebService, request: Request, came: Arrival, visitor: Visitor
         return _course_page(service, request, came, visitor, SubmittedForm({}, {}))
     if found is None:
         text = "Your instructor has not connected this course to the grader yet. They open the link once, and choose."
-        return refused_page(service, request, Refusal("Not connected yet", text))
+        return refused_page(service, request, LaunchRefusal("Not connected yet", text))
     place = arrival.place_in(service, came, found, visitor.account.id)
-    if isinstance(place, Refusal):
+    if isinstance(place, LaunchRefusal):
         return refused_page(service, request, place)
     if came.message.message_type is MessageType.DEEP_LINKING:
         return service.render(request, "lti/connected.html.j2", visitor=visitor, came=came, place=place)
     return RedirectResponse(place, 303)
 
 
-def _linked(service: WebService, came: Arrival, visitor: Visitor) -> Account | Refusal:
+def _linked(service: WebService, came: Arrival, visitor: Visitor) -> Account | LaunchRefusal:
     may = arrival.may_be_launched(visitor.account)
-    if isinstance(may, Refusal):
+    if isinstance(may, LaunchRefusal):
         return may
     if link(service.store, visitor.account.id, came.identity) is LinkResult.ANOTHERS:
-        return Refusal(
+        return LaunchRefusal(
             "Another account has this identity",
             f"Who you are on {came.platform.terms.name} is joined to another account of the grader already.",
         )

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from grader.store.people import Account, account
-from grader.web.lti.arrival import Arrival, Refusal, known_person, launch_of_token, may_be_launched
+from grader.web.lti.arrival import Arrival, LaunchRefusal, known_person, launch_of_token, may_be_launched
 from grader.web.lti.content_choice import answer_page, choice_page
 from grader.web.lti.framed import refused_page
 from grader.web.security.access import Public
@@ -28,15 +28,15 @@ def choose(request: Request, service: ServiceDep, form: FormDep) -> Response:
     came = launch_of_token(service, form.text("launch"))
     if came is None:
         text = "This page stood open for too long. Close it and choose the content once more."
-        return refused_page(service, request, Refusal("Too late", text))
+        return refused_page(service, request, LaunchRefusal("Too late", text))
     who = _account(service, came)
-    if isinstance(who, Refusal):
+    if isinstance(who, LaunchRefusal):
         return refused_page(service, request, who)
     if who is None or not form.ticked("chosen"):
         return choice_page(service, request, came, who)
     return answer_page(service, request, came, who, form.ids("task"))
 
 
-def _account(service: WebService, came: Arrival) -> Account | Refusal | None:
+def _account(service: WebService, came: Arrival) -> Account | LaunchRefusal | None:
     known = known_person(service.store, came)
     return None if known is None else may_be_launched(account(service.store, known))

@@ -18,7 +18,7 @@ from grader.store.lti_platforms import LearningPlatform, note_asked_deployment, 
 from grader.store.people import Account, account
 from grader.store.tables.person import Role
 from grader.web.lti import arrival
-from grader.web.lti.arrival import Arrival, Refusal
+from grader.web.lti.arrival import Arrival, LaunchRefusal
 from grader.web.lti.content_choice import choice_page
 from grader.web.lti.framed import framed_page, is_framed, refused_page
 from grader.web.lti.login_state import LoginState, drop_state, read_state
@@ -38,14 +38,16 @@ def begin(request: Request, service: ServiceDep, form: FormDep) -> Response:
     secure = service.secure(request)
     state = read_state(request, service.secret, form.text("state"), secure=secure)
     if isinstance(state, str):
-        return refused_page(service, request, Refusal(_CAME_NO_FURTHER, state))
+        return refused_page(service, request, LaunchRefusal(_CAME_NO_FURTHER, state))
     found = platform(service.store, state.platform_id)
     if found is None or not found.enabled:
-        return refused_page(service, request, Refusal(_CAME_NO_FURTHER, "The platform is switched off here."))
+        return refused_page(
+            service, request, LaunchRefusal(_CAME_NO_FURTHER, "The platform is switched off here.")
+        )
     told = _message(service, found, state, form.text("id_token", most=_MOST), form.text("error", most=200))
     response = (
         refused_page(service, request, told)
-        if isinstance(told, Refusal)
+        if isinstance(told, LaunchRefusal)
         else _go_on(service, request, _recorded(service, found, state, told))
     )
     drop_state(response, state.nonce, secure=secure)
@@ -54,37 +56,37 @@ def begin(request: Request, service: ServiceDep, form: FormDep) -> Response:
 
 def _message(
     service: WebService, found: LearningPlatform, state: LoginState, token: str, error: str
-) -> LaunchMessage | Refusal:
+) -> LaunchMessage | LaunchRefusal:
     if not token:
         said = f"Your platform answered {error!r}." if error else "Your platform did not say who you are."
-        return Refusal(_CAME_NO_FURTHER, f"{said} Sign in there and follow the link once more.")
+        return LaunchRefusal(_CAME_NO_FURTHER, f"{said} Sign in there and follow the link once more.")
     try:
         return read_launch(token, found.terms, state.nonce)
     except UnknownDeploymentError as unknown:
         note_asked_deployment(service.store, found.id, unknown.deployment)
-        return Refusal(_CAME_NO_FURTHER, f"{_sentence(unknown)}")
+        return LaunchRefusal(_CAME_NO_FURTHER, f"{_sentence(unknown)}")
     except LaunchRefusedError as refused:
-        return Refusal(_CAME_NO_FURTHER, f"What {found.terms.name} sent is not believed: {refused}.")
+        return LaunchRefusal(_CAME_NO_FURTHER, f"What {found.terms.name} sent is not believed: {refused}.")
     except PlatformError as away:
-        return Refusal(_CAME_NO_FURTHER, f"{_sentence(away)} Try again in a minute.")
+        return LaunchRefusal(_CAME_NO_FURTHER, f"{_sentence(away)} Try again in a minute.")
 
 
 def _recorded(
     service: WebService, found: LearningPlatform, state: LoginState, message: LaunchMessage
-) -> Arrival | Refusal:
+) -> Arrival | LaunchRefusal:
     said = message.model_dump(mode="json", by_alias=True, exclude_none=True)
     launch_id = record_launch(service.store, found.id, state.nonce, said)
     kept = None if launch_id is None else launch(service.store, launch_id)
     if kept is None:
-        return Refusal(_CAME_NO_FURTHER, "This launch was used before. Follow the link once more.")
+        return LaunchRefusal(_CAME_NO_FURTHER, "This launch was used before. Follow the link once more.")
     return Arrival(kept, message, found)
 
 
-def _go_on(service: WebService, request: Request, came: Arrival | Refusal) -> Response:
-    if isinstance(came, Refusal):
+def _go_on(service: WebService, request: Request, came: Arrival | LaunchRefusal) -> Response:
+    if isinstance(came, LaunchRefusal):
         return refused_page(service, request, came)
     who = _account(service, came)
-    if isinstance(who, Refusal):
+    if isinstance(who, LaunchRefusal):
         return refused_page(service, request, who)
     if who is not None:
         set_launched_person(service.store, came.launch.id, who.id)
@@ -101,12 +103,12 @@ def _go_on(service: WebService, request: Request, came: Arrival | Refusal) -> Re
     return response
 
 
-def _account(service: WebService, came: Arrival) -> Account | Refusal | None:
+def _account(service: WebService, came: Arrival) -> Account | LaunchRefusal | None:
     """Whose account it is; None: somebody who teaches comes for the first time, and may have one here already."""
     known = arrival.known_person(service.store, came)
     if known is not None:
         may = arrival.may_be_launched(account(service.store, known))
-        return may if isinstance(may, Refusal) else arrival.account_of_arrival(service, came)
+        return may if isinstance(may, LaunchRefusal) else arrival.account_of_arrival(service, came)
     if came.message.role in (Role.INSTRUCTOR, Role.ASSISTANT):
         return None
     return arrival.account_of_arrival(service, came)

@@ -14,14 +14,14 @@ from grader.store.lti_platforms import (
     registration_open,
     take_registration,
 )
-from grader.web.lti.arrival import Refusal
+from grader.web.lti.arrival import LaunchRefusal
 from grader.web.lti.framed import framed_page, refused_page
 from grader.web.security.access import Public
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep
 
 router = APIRouter(dependencies=[Public])
-_ENDED = Refusal(
+_ENDED = LaunchRefusal(
     "This link has ended",
     "A registration link holds for an hour and for one platform. An administrator of the grader makes another.",
 )
@@ -41,9 +41,9 @@ def ask(
         return refused_page(service, request, _ENDED)
     if not openid_configuration:
         text = "This address is for your learning platform: paste it there, where tools register themselves."
-        return refused_page(service, request, Refusal("Not here", text), 400)
+        return refused_page(service, request, LaunchRefusal("Not here", text), 400)
     found = _configuration(openid_configuration[:_MOST])
-    if isinstance(found, Refusal):
+    if isinstance(found, LaunchRefusal):
         return refused_page(service, request, found, 400)
     return framed_page(
         service,
@@ -70,7 +70,7 @@ def do_register(request: Request, service: ServiceDep, form: FormDep) -> Respons
         form.text("openid_configuration", most=_MOST),
         form.text("registration_token", most=_MOST),
     )
-    if isinstance(done, Refusal):
+    if isinstance(done, LaunchRefusal):
         # Nothing came of it: the same link may be tried again.
         give_back_registration(service.store, token)
         return refused_page(service, request, done, 400)
@@ -79,20 +79,20 @@ def do_register(request: Request, service: ServiceDep, form: FormDep) -> Respons
 
 def _register(
     service: WebService, request: Request, token: str, address: str, platform_token: str
-) -> str | Refusal:
+) -> str | LaunchRefusal:
     found = _configuration(address)
-    if isinstance(found, Refusal):
+    if isinstance(found, LaunchRefusal):
         return found
     try:
         terms = register_tool(found, platform_token, service.site(request))
         register(service.store, token, terms)
     except (PlatformError, UsageError) as error:
-        return Refusal("The registration came to nothing", f"{error}.")
+        return LaunchRefusal("The registration came to nothing", f"{error}.")
     return terms.name
 
 
-def _configuration(address: str) -> PlatformConfiguration | Refusal:
+def _configuration(address: str) -> PlatformConfiguration | LaunchRefusal:
     try:
         return read_configuration(address)
     except PlatformError as error:
-        return Refusal("The platform cannot be registered", f"{error}.")
+        return LaunchRefusal("The platform cannot be registered", f"{error}.")

@@ -1,0 +1,80 @@
+"""What a learning platform is told of grades: noted with the standing, the latest alone, under times that rise."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.model.grade import Verdict
+from grader.store import deliveries, lti_contexts, lti_platforms, lti_rosters, reviews
+from grader.store.database import Store
+from grader.store.lti_contexts import ContextFacts, PlatformContext
+from grader.store.lti_platforms import PlatformTerms
+from grader.store.lti_rosters import RosterMember
+from grader.store.lti_scores import CHANNEL, SCORE_SCOPE, score_sent, score_to_send, send_all
+from grader.store.tables.person import Role
+from tests.store.campus import Campus, verdict_of
+
+TERMS = PlatformTerms("Moodle", "https://moodle.example", "client", *(["https://moodle.example/x"] * 3))
+
+
+@pytest.fixture
+def context(campus: Campus) -> PlatformContext:
+    """A platform's course, connected to the campus's; nobody came by it yet."""
+    known = lti_platforms.add_platform(campus.store, TERMS, actor_id=None)
+    facts = ContextFacts(known, "1", "7", "Course", "https://m.example/people", None, (SCORE_SCOPE,))
+    lti_contexts.connect(campus.store, facts, campus.course, actor_id=campus.ines)
+    (made,) = lti_contexts.contexts_of(campus.store, campus.course)
+    return made
+
+
+def listed(subject: str, role: Role | None = Role.LEARNER) -> RosterMember:
+    return RosterMember(subject, f"Person {subject}", None, role, f"id-{subject}")
+
+
+def num_queued(store: Store, course_id: int) -> int:
+    return len(deliveries.deliveries_of(store, course_id, CHANNEL))
+
+
+def test_the_latest_grade_is_told_once_and_times_rise(campus: Campus, context: PlatformContext) -> None:
+    with campus.store.write() as connection:
+        lti_contexts.note_member(connection, context, campus.anna, "u1")
+    assert num_queued(campus.store, campus.course) == 0, "there is nothing to tell yet"
+    attempt = campus.judge(campus.anna, grade=verdict_of(Verdict.REJECTED, 40.0))
+    reviews.override(campus.store, attempt, Verdict.ACCEPTED, 90.0, "read it", actor_id=campus.ines)
+    assert num_queued(campus.store, campus.course) == 2
+    key = (context.id, campus.anna, campus.task)
+    first = score_to_send(campus.store, *key, 1)
+    assert first is not None
+    assert (first.points, first.verdict, first.revision) == (90.0, Verdict.ACCEPTED, 2)
+    again = score_to_send(campus.store, *key, 1)
+    assert again is not None
+    assert again.at > first.at
+    score_sent(campus.store, again)
+    assert score_to_send(campus.store, *key, 2) is None, "what was told is told again"
+    assert send_all(campus.store, campus.course) == 1
+    assert score_to_send(campus.store, *key, 3) is not None
+
+
+def test_a_roster_is_taken_over_once_and_who_left_is_marked(campus: Campus, context: PlatformContext) -> None:
+    everybody = [*(listed(f"u{number}") for number in range(30)), listed("m1", None)]
+    assert lti_rosters.take_roster(campus.store, context, TERMS, everybody) == 30
+    assert lti_rosters.take_roster(campus.store, context, TERMS, everybody) == 0
+    (read,) = lti_contexts.contexts_of(campus.store, campus.course)
+    assert read.num_left_out == 1
+    assert lti_contexts.num_members(campus.store, [context.id]) == {context.id: 30}
+    lti_rosters.take_roster(campus.store, context, TERMS, everybody[1:])
+    (former,) = lti_contexts.former_members(campus.store, campus.course)
+    assert former.login == "person-u0"
+    lti_rosters.take_roster(campus.store, context, TERMS, everybody)
+    assert not lti_contexts.former_members(campus.store, campus.course)
+
+
+def test_a_registration_link_holds_once_and_again_where_nothing_came_of_it(store: Store) -> None:
+    token = lti_platforms.offer_registration(store, actor_id=None)
+    assert lti_platforms.take_registration(store, token)
+    assert not lti_platforms.take_registration(store, token)
+    lti_platforms.give_back_registration(store, token)
+    assert lti_platforms.take_registration(store, token)
+    lti_platforms.register(store, token, TERMS)
+    lti_platforms.give_back_registration(store, token)
+    assert not lti_platforms.registration_open(store, token)
