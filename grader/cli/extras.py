@@ -11,6 +11,7 @@ OF_SERVICE = frozenset(
         "celery",
         "copydetect",
         "fastapi",
+        "httpcore",
         "itsdangerous",
         "kombu",
         "limits",
