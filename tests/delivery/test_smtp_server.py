@@ -147,7 +147,8 @@ def test_several_mails_take_one_connection(mail_site: MailSite) -> None:
     assert len(mail_site.inbox.sessions) == 1
 
 
-def test_it_signs_in_where_it_is_told_to(mail_site: MailSite) -> None:
+def test_it_signs_in_where_it_is_told_to(mail_site: MailSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smtp_server, "TIMEOUT_S", 2.0)
     url = f"smtp://us%40er@127.0.0.1:{mail_site.port}"
     fields: dict[str, Any] = {"smtp_url": url, "mail_from": "g@example.edu", "public_url": "https://x"}
     mail_site.context.settings = Settings(**fields, smtp_password="wrong")
