@@ -12,6 +12,7 @@ OF_SERVICE = frozenset(
         "celery",
         "copydetect",
         "fastapi",
+        "httpcore",
         "itsdangerous",
         "joserfc",
         "kombu",

@@ -268,8 +268,17 @@ def _change(connection: Connection, delivery: Delivery, **values: Any) -> bool:
 
 def taken_delivery(row: Row[*tuple[Any, ...]], now: datetime) -> Delivery:
     """Of the columns below, at the database's time."""
-    fields: Sequence[Any] = row[:-1]
-    return Delivery(*fields, (now - row.started_at).total_seconds())
+    return Delivery(
+        id=row.id,
+        channel=row.channel,
+        receiver=row.receiver,
+        topic=row.topic,
+        payload=row.payload,
+        course_id=row.course_id,
+        tries=row.tries,
+        created_at=row.created_at,
+        waited_s=(now - row.started_at).total_seconds(),
+    )
 
 
 TAKEN_COLUMNS = select(

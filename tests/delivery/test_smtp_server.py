@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from grader.delivery.channels import mail
@@ -145,9 +147,10 @@ def test_several_mails_take_one_connection(mail_site: MailSite) -> None:
     assert len(mail_site.inbox.sessions) == 1
 
 
-def test_it_signs_in_where_it_is_told_to(mail_site: MailSite) -> None:
+def test_it_signs_in_where_it_is_told_to(mail_site: MailSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smtp_server, "TIMEOUT_S", 2.0)
     url = f"smtp://us%40er@127.0.0.1:{mail_site.port}"
-    fields = {"smtp_url": url, "mail_from": "g@example.edu", "public_url": "https://x"}
+    fields: dict[str, Any] = {"smtp_url": url, "mail_from": "g@example.edu", "public_url": "https://x"}
     mail_site.context.settings = Settings(**fields, smtp_password="wrong")
     remark(mail_site)
     mail_site.collected()
@@ -189,5 +192,5 @@ def test_ports_are_those_of_each_kind() -> None:
         ({"smtp_url": "smtp://h", "mail_from": "a@b.c"}, "GRADER_PUBLIC_URL"),
     ],
 )
-def test_what_is_missing_is_named(settings: dict[str, str], named: str) -> None:
+def test_what_is_missing_is_named(settings: dict[str, Any], named: str) -> None:
     assert named in mail.missing(Settings(**settings))

@@ -143,7 +143,7 @@ def test_another_secret_holds_at_once_and_none_is_kept(site: HookSite) -> None:
     second = webhook_secret(SECRET, changed)
     assert first != second
     with site.store.read() as connection:
-        rows = str(connection.execute(WebhookRow.__table__.select()).all())  # type: ignore[attr-defined]
+        rows = str(connection.execute(WebhookRow.__table__.select()).all())
     assert second.removeprefix("whsec_") not in rows
 
 

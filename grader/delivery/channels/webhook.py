@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import httpcore
@@ -31,7 +32,7 @@ def deliver(context: DeliveryContext, delivery: Delivery) -> str:
     if hook.disabled_at is not None:
         raise DeliveryRefusedError("not sent: the webhook is disabled")
     try:
-        answer = _told(context, delivery, hook)
+        answer = _send(context, delivery, hook)
     except (DeliveryFailedError, DeliveryRefusedError) as error:
         note_answer(context.store, hook.id, str(error))
         raise
@@ -39,7 +40,7 @@ def deliver(context: DeliveryContext, delivery: Delivery) -> str:
     return answer
 
 
-def _told(context: DeliveryContext, delivery: Delivery, hook: Webhook) -> str:
+def _send(context: DeliveryContext, delivery: Delivery, hook: Webhook) -> str:
     found = course(context.store, hook.course_id)
     site = context.settings.public_url.rstrip("/")
     body = None if found is None else event_body(context.store, site, found, delivery)
@@ -47,7 +48,7 @@ def _told(context: DeliveryContext, delivery: Delivery, hook: Webhook) -> str:
         return "not sent: whom it was about is gone"
     if not hook.url.startswith("https://") and not context.settings.webhook_private:
         raise DeliveryRefusedError("http:// would tell it to everybody on the way; give an https:// address")
-    headers = {
+    headers: dict[bytes | str, bytes | str] = {
         "content-type": "application/json",
         "user-agent": "grader-webhook/1",
         **signed_headers(webhook_secret(context.secret, hook), f"evt_{delivery.id}", datetime.now(UTC), body),
@@ -68,7 +69,9 @@ def _told(context: DeliveryContext, delivery: Delivery, hook: Webhook) -> str:
     raise DeliveryFailedError(answer, retry_in_s=wait_s)
 
 
-def _post(settings: Settings, url: str, headers: dict[str, str], body: bytes) -> tuple[int, float | None]:
+def _post(
+    settings: Settings, url: str, headers: Mapping[bytes | str, bytes | str], body: bytes
+) -> tuple[int, float | None]:
     """Status of the answer, and when it wants to be asked again; what else it says is not read."""
     certificates = ssl.create_default_context()
     if settings.ca_file is not None:

@@ -124,15 +124,17 @@ class SmtpServer:
             code, answer = self._smtp.mail(sender)
             if code != 250:
                 raise (DeliveryFailedError if _busy(code) else ChannelAwayError)(
-                    f"the mail server refuses the sender: {_told(code, answer)}"
+                    f"the mail server refuses the sender: {_answer(code, answer)}"
                 )
             code, answer = self._smtp.rcpt(receiver)
             if code not in (250, 251):
                 raise self._refusal(code, answer)
             code, answer = self._smtp.data(message.as_bytes())
             if code != 250:
-                raise (DeliveryFailedError if _temporary(code) else DeliveryRefusedError)(_told(code, answer))
-            return _told(code, answer)
+                raise (DeliveryFailedError if _temporary(code) else DeliveryRefusedError)(
+                    _answer(code, answer)
+                )
+            return _answer(code, answer)
         except smtplib.SMTPDataError as error:
             kind = DeliveryFailedError if _temporary(error.smtp_code) else DeliveryRefusedError
             raise kind(_words(error)) from None
@@ -148,7 +150,7 @@ class SmtpServer:
         self._smtp.close()
 
     def _refusal(self, code: int, answer: bytes) -> DeliveryFailedError | DeliveryRefusedError:
-        told = _told(code, answer)
+        told = _answer(code, answer)
         if _temporary(code):
             return DeliveryFailedError(told)
         found = _ENHANCED.match(answer.decode("utf-8", "replace"))
@@ -174,7 +176,7 @@ def _busy(code: int) -> bool:
     return 400 <= code < 500
 
 
-def _told(code: int, answer: bytes) -> str:
+def _answer(code: int, answer: bytes) -> str:
     text = " ".join(answer.decode("utf-8", "replace").split())
     # Addresses are somebody's own: what stands in logs does without them.
     return f"{code} {_MAILBOX.sub('<…>', text)}"[:_MOST_ANSWER]
@@ -183,5 +185,5 @@ def _told(code: int, answer: bytes) -> str:
 def _words(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
         answer = error.smtp_error
-        return _told(error.smtp_code, answer if isinstance(answer, bytes) else str(answer).encode())
+        return _answer(error.smtp_code, answer if isinstance(answer, bytes) else str(answer).encode())
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:_MOST_ANSWER]
