@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grader.store import certificates, enrolments, invitations, people, queue, regrades, tokens
+from grader.store import (
+    certificates,
+    enrolments,
+    invitations,
+    people,
+    queue,
+    regrades,
+    roster_imports,
+    tokens,
+)
+from grader.store.roster_imports import RosterLine
 from grader.store.tables.api_token import Scope
+from grader.store.tables.person import Role
+from grader.store.tables.roster_import import Admission
 from tests.browser.outcomes import attempts_of_every_outcome
 from tests.report import factory
 from tests.web.conftest import PASSWORD, School
@@ -49,6 +61,11 @@ def _filled(fields: dict[str, str], button: str) -> Callable[[Any], None]:
         _chosen(button)(page)
 
     return act
+
+
+def _made_instructor(page: Any) -> None:
+    page.select_option("#role", "instructor")
+    _chosen("form[action$='/role'] button")(page)
 
 
 def _checked(page: Any) -> None:
@@ -170,6 +187,10 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
     queue.pause(store, "gpu1", reason="The GPU is being mended.", actor_id=ines)
     code = invitations.invite(store, school.course, lifetime_s=3600, actor_id=None)
     batch = regrades.queue_new_runs(store, [found["rejected"], found["deadlocked"]], actor_id=ines)
+    school.join("tess", Role.ASSISTANT)
+    school.join("otis", Role.OBSERVER)
+    listed = [RosterLine(2, "mia", "Mia", section="A"), RosterLine(3, "leo", "Leo", email="leo@uni.example")]
+    brought = roster_imports.begin(store, school.course, listed, Admission.INVITATION, actor_id=ines)
     pages = (
         *(
             "gradebook",
@@ -183,13 +204,21 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         ),
         *("invitations", f"invitations/{code}", "settings", f"settings/{school.task}", "extensions", "words"),
         *("similarity", "exports", "exports/certificates", "audit", "regrades", f"people/{anna}"),
-        *("certificates", f"certificates/{anna}"),
+        *("certificates", f"certificates/{anna}", f"people/imports/{brought}"),
     )
+    shown = ("gradebook", "attempts", "people", f"people/{anna}", "review")
     list_ = {"#text": "login,name\nzoe,Zoe\nanna,Anna\nbroken\n"}
     return {
         "course, as its instructor": View("ines", at),
         **{place: View("ines", f"{at}/{place}") for place in pages},
         **{f"{place}, empty": View("otto", f"{other}/{place}") for place in pages if place.isalpha()},
+        **{
+            f"{place}, as {login}": View(login, f"{at}/{place}".rstrip("/"))
+            for place in ("", *shown)
+            for login in ("tess", "otis")
+        },
+        "review of an attempt, as an observer": View("otis", f"/attempts/{found['rejected']}/review"),
+        "attempt, held, as an observer": View("otis", f"/attempts/{found['held']}", unfolded=False),
         "attempt, held, as staff": View("ines", f"/attempts/{found['held']}"),
         "attempt, overridden, as staff": View("ines", f"/attempts/{found['overridden']}", unfolded=False),
         "attempt, failed, as staff": View("ines", f"/attempts/{found['failed']}"),
@@ -197,7 +226,7 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         "decision": View("ines", f"/attempts/{found['held']}/review"),
         "review, a comment on no line": View("ines", f"/attempts/{found['rejected']}/review", _remarked),
         "question before a learner teaches": View(
-            "ines", f"{at}/people/{anna}", _chosen("form[action$='/role'] button")
+            "ines", f"{at}/people/{anna}", _made_instructor
         ),
         "question before all are judged again": View(
             "ines", f"{at}/attempts", _chosen("button[value=matching]")
@@ -209,7 +238,7 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         ),
         "similarity, pairs": View("ines", f"{at}/similarity", _chosen("main button:has-text('Compare')")),
         "side by side": View("ines", f"{at}/similarity", _side_by_side),
-        "one-time passwords": View("ines", f"{at}/people", _chosen("button:has-text('New one-time password')")),
+        "one-time passwords": View("ines", f"{at}/people", _chosen("form[action$='/people/passwords'] button")),
         "queue": View("ines", "/queue"),
         "queue, live": View("ines", "/queue?live=1"),
     }  # fmt: skip
