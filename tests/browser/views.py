@@ -17,11 +17,15 @@ from grader.store import (
     people,
     queue,
     regrades,
+    roster_imports,
     tokens,
 )
 from grader.store.courses import TaskTerms
 from grader.store.extensions import Extension, extend
+from grader.store.roster_imports import RosterLine
 from grader.store.tables.api_token import Scope
+from grader.store.tables.person import Role
+from grader.store.tables.roster_import import Admission
 from tests.browser.outcomes import attempts_of_every_outcome
 from tests.report import factory
 from tests.web.conftest import PASSWORD, School
@@ -62,6 +66,11 @@ def _filled(fields: dict[str, str], button: str) -> Callable[[Any], None]:
         _chosen(button)(page)
 
     return act
+
+
+def _made_instructor(page: Any) -> None:
+    page.select_option("#role", "instructor")
+    _chosen("form[action$='/role'] button")(page)
 
 
 def _checked(page: Any) -> None:
@@ -190,6 +199,10 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
     queue.pause(store, "gpu1", reason="The GPU is being mended.", actor_id=ines)
     code = invitations.invite(store, school.course, lifetime_s=3600, actor_id=None)
     batch = regrades.queue_new_runs(store, [found["rejected"], found["deadlocked"]], actor_id=ines)
+    school.join("tess", Role.ASSISTANT)
+    school.join("otis", Role.OBSERVER)
+    listed = [RosterLine(2, "mia", "Mia", section="A"), RosterLine(3, "leo", "Leo", email="leo@uni.example")]
+    brought = roster_imports.begin(store, school.course, listed, Admission.INVITATION, actor_id=ines)
     pages = (
         *(
             "gradebook",
@@ -212,14 +225,22 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
             "regrades",
             f"people/{anna}",
         ),
-        *("certificates", f"certificates/{anna}"),
+        *("certificates", f"certificates/{anna}", f"people/imports/{brought}"),
     )
+    shown = ("gradebook", "attempts", "people", f"people/{anna}", "review")
     list_ = {"#text": "login,name\nzoe,Zoe\nanna,Anna\nbroken\n"}
     more = {"#text": "login,task,extra_attempts\nanna,ddp-toy,2\nnobody,ddp-toy,2\n"}
     return {
         "course, as its instructor": View("ines", at),
         **{place: View("ines", f"{at}/{place}") for place in pages},
         **{f"{place}, empty": View("otto", f"{other}/{place}") for place in pages if place.isalpha()},
+        **{
+            f"{place}, as {login}": View(login, f"{at}/{place}".rstrip("/"))
+            for place in ("", *shown)
+            for login in ("tess", "otis")
+        },
+        "review of an attempt, as an observer": View("otis", f"/attempts/{found['rejected']}/review"),
+        "attempt, held, as an observer": View("otis", f"/attempts/{found['held']}", unfolded=False),
         "attempt, held, as staff": View("ines", f"/attempts/{found['held']}"),
         "attempt, overridden, as staff": View("ines", f"/attempts/{found['overridden']}", unfolded=False),
         "attempt, failed, as staff": View("ines", f"/attempts/{found['failed']}"),
@@ -227,7 +248,7 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         "decision": View("ines", f"/attempts/{found['held']}/review"),
         "review, a comment on no line": View("ines", f"/attempts/{found['rejected']}/review", _remarked),
         "question before a learner teaches": View(
-            "ines", f"{at}/people/{anna}", _chosen("form[action$='/role'] button")
+            "ines", f"{at}/people/{anna}", _made_instructor
         ),
         "question before all are judged again": View(
             "ines", f"{at}/attempts", _chosen("button[value=matching]")
@@ -238,13 +259,15 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
             "ines", f"{at}/extensions/list", _filled(more, "button:has-text('Look at it')")
         ),
         "copy, its new dates": View("ines", f"{at}/copy", _chosen("button[value=look]")),
-        "question before a course is archived": View("ines", f"{at}/settings", _chosen("form[action$='/archive'] button")),
+        "question before a course is archived": View(
+            "ines", f"{at}/settings", _chosen("form[action$='/archive'] button")
+        ),
         "import, what the list does": View(
             "ines", f"{at}/people/import", _filled(list_, "button:has-text('Look at it')")
         ),
         "similarity, pairs": View("ines", f"{at}/similarity", _chosen("main button:has-text('Compare')")),
         "side by side": View("ines", f"{at}/similarity", _side_by_side),
-        "one-time passwords": View("ines", f"{at}/people", _chosen("button:has-text('New one-time password')")),
+        "one-time passwords": View("ines", f"{at}/people", _chosen("form[action$='/people/passwords'] button")),
         "queue": View("ines", "/queue"),
         "queue, live": View("ines", "/queue?live=1"),
     }  # fmt: skip

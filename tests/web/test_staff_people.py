@@ -105,8 +105,8 @@ def test_a_list_is_looked_at_before_anything_changes(school: School) -> None:
     there = {one.login for one in enrolments.participants(school.store, school.course)}
     assert there >= {"mia", "olga", "anna"}
     # Once more: nobody is new, and nobody is enrolled twice.
-    told = bring(school, kept[1])
-    assert told["New accounts"] == told["Accounts enrolled"] == told["Changed"] == "0"
+    again = bring(school, kept[1])
+    assert again["New accounts"] == again["Accounts enrolled"] == again["Changed"] == "0"
 
 
 def bring(school: School, text: str, admission: str = "password") -> dict[str, str]:

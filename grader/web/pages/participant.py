@@ -22,7 +22,6 @@ from grader.web.staff.roster import MAX_DETAIL
 
 router = APIRouter()
 _MEANS = {
-    Role.LEARNER: "They see only what is theirs.",
     Role.ASSISTANT: "They read, comment and decide attempts of the learners of their section, or of all if they are in"
     " none. They see no settings and change nobody's part.",
     Role.OBSERVER: "They see how the learners of their section do, or all if they are in none, and change nothing.",
@@ -120,7 +119,7 @@ def _page(request: CourseRequest, one: Participant, error: str, status_code: int
             "refusal": _not_yours(one),
             "myself": one.person_id == request.actor,
             "titles": {one.id: one.terms.title for one in request.tasks()},
-            "roles": [(role, f"{role}: {_MEANS[role]}") for role in COURSE_ROLES],
+            "roles": [(role, role) for role in COURSE_ROLES],
             "error": error,
         },
         status_code,
