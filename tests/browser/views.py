@@ -229,7 +229,9 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
             "ines", f"{at}/extensions/list", _filled(more, "button:has-text('Look at it')")
         ),
         "copy, its new dates": View("ines", f"{at}/copy", _chosen("button[value=look]")),
-        "question before a course is archived": View("ines", f"{at}/settings", _chosen("form[action$='/archive'] button")),
+        "question before a course is archived": View(
+            "ines", f"{at}/settings", _chosen("form[action$='/archive'] button")
+        ),
         "import, what the list does": View(
             "ines", f"{at}/people/import", _filled(list_, "button:has-text('Look at it')")
         ),
