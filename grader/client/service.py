@@ -99,9 +99,10 @@ class Service:
             ]
         return tuple(found)
 
-    def exam(self, course_task_id: int) -> Mapping[str, Any]:
-        """One's own time in an exam: `minutes`, `begun_at`, `ends_at`, `closes_at`."""
-        return self._mapping(f"/course-tasks/{course_task_id}/exam")
+    def exam(self, course_task_id: int) -> Mapping[str, Any] | None:
+        """One's own time in an exam: `minutes`, `begun_at`, `ends_at`, `closes_at`; None: the task is none."""
+        answer: Mapping[str, Any] | None = self._ask("GET", f"/course-tasks/{course_task_id}/exam").json()
+        return answer
 
     def begin_exam(self, course_task_id: int) -> Mapping[str, Any]:
         """Let one's own time begin; once more changes nothing."""

@@ -122,4 +122,7 @@ def test_it_is_begun_from_a_terminal(
     begun = program.get(address).json()
     assert begun["minutes"] == 90
     assert program.post(address).json() == begun
-    assert program.get(f"/api/v1/course-tasks/{exam.tasks[TASKS[1]]}/exam").status_code == 404
+    other = f"/api/v1/course-tasks/{exam.tasks[TASKS[1]]}/exam"
+    assert (program.get(other).json(), program.post(other).status_code) == (None, 409)
+    assert cli.main(["begin", TASKS[1], "--yes"]) == 2
+    assert "is no exam" in capsys.readouterr().err

@@ -30,6 +30,8 @@ def run(args: argparse.Namespace) -> int:
     with remote.service() as service:
         task = remote.find_task(service, args.task, args.course)
         exam = service.exam(task.id)
+        if exam is None:
+            raise UsageError(f"{args.task} is no exam: hand in when you like, with `grader submit`")
         if exam["begun_at"] is None and not args.yes:
             if not sys.stdin.isatty():
                 raise UsageError(

@@ -18,19 +18,17 @@ router = APIRouter(prefix=V1, tags=["exams"], responses=ERRORS)
 
 
 @router.get("/course-tasks/{course_task_id}/exam")
-def own_exam(service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask) -> ExamOut:
-    """The caller's own time in an exam; 404: the task is none, or they take no part."""
+def own_exam(service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask) -> ExamOut | None:
+    """The caller's own time in an exam; null: the task is none, or they take no part."""
     time = exam_time(service.store, found.task.id, visitor.account.id)
-    if time is None:
-        raise HTTPException(404, "This task is no exam of yours.")
-    return _out(time)
+    return None if time is None else _out(time)
 
 
 @router.post("/course-tasks/{course_task_id}/exam", response_model=ExamOut)
 def begin_exam(service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask) -> Response | ExamOut:
     """Let the caller's own time begin; once more changes nothing, and answers the same."""
     if exam_time(service.store, found.task.id, visitor.account.id) is None:
-        raise HTTPException(404, "This task is no exam of yours.")
+        raise HTTPException(409, "This task is no exam of yours: there is nothing to begin.")
     begun = begin(service.store, found.task.id, visitor.account.id)
     if isinstance(begun, Refusal):
         lifted = begun.lifted_at.isoformat() if begun.lifted_at else None

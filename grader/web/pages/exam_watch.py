@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from grader.store.courses import AssignedTask
 from grader.store.exams import exam_overview, release_feedback
 from grader.web.confirmation import Question, ask_first, is_confirmed
-from grader.web.security.access import Id, not_found
+from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep
 
@@ -17,9 +17,11 @@ _RENEW_S = 15
 
 
 @router.get("/courses/{course_id}/exams/{course_task_id}")
-def show(request: CourseRequestDep, course_task_id: Id) -> HTMLResponse:
+def show(request: CourseRequestDep, course_task_id: Id) -> Response:
     """Everybody's sitting; the list renews itself."""
-    task = _exam(request, course_task_id)
+    task = request.task(course_task_id)
+    if task.terms.exam_minutes is None:
+        return _no_exam(request, task)
     return request.page(
         "exam_watch.html.j2",
         {
@@ -33,7 +35,9 @@ def show(request: CourseRequestDep, course_task_id: Id) -> HTMLResponse:
 @router.post("/courses/{course_id}/exams/{course_task_id}/release")
 def release(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Response:
     """Tell learners how their exam went, or hide it again (`released` empty)."""
-    task, released = _exam(request, course_task_id), form.text("released") == "yes"
+    task, released = request.task(course_task_id), form.text("released") == "yes"
+    if task.terms.exam_minutes is None:
+        return _no_exam(request, task)
     at_work = exam_overview(request.service.store, task.id).num_at_work
     if released and at_work and not is_confirmed(form):
         question = Question(
@@ -50,8 +54,6 @@ def release(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Res
     return request.redirect(f"exams/{task.id}", text)
 
 
-def _exam(request: CourseRequest, course_task_id: int) -> AssignedTask:
-    task = request.task(course_task_id)
-    if task.terms.exam_minutes is None:
-        raise not_found()
-    return task
+def _no_exam(request: CourseRequest, task: AssignedTask) -> Response:
+    text = f"{task.terms.title} is no exam; give it a time in minutes first."
+    return request.redirect(f"settings/{task.id}", text, kind="note")
