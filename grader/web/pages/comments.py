@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from grader.errors import UsageError
-from grader.report.wording import points_text
+from grader.report.banner import signed
 from grader.store import reviews
 from grader.store.attempts import StoredAttempt
 from grader.store.comment_library import MOST_POINTS, StoredEntry, entries_of
@@ -56,7 +56,7 @@ def comment(
     )
     told = "Your comment is there; the learner can read it."
     if points is not None:
-        told += f" It changes {points_text(changed or 0.0)} points"
+        told += f" It changes points by {signed(changed or 0.0)}"
         told += "." if changed == points.points else ": there was no room for more."
     return flash.redirect(_place(facts), service.secret, told)
 
