@@ -51,6 +51,7 @@ NO_PAGES = {
         for file in ("gradescope.zip", "junit.xml")
     ),
     *("/static/{digest}/{name}", "/healthz", "/readyz", "/metrics"),
+    *(f"/courses/{{course_id}}/audit.{kind}" for kind in ("csv", "json")),
     "/courses/{course_id}/similarity/{course_task_id}/{first}/{second}",
 }
 

@@ -7,7 +7,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grader.store import certificates, enrolments, invitations, people, queue, regrades, tokens
+from grader.store import (
+    certificates,
+    comment_library,
+    comment_replies,
+    enrolments,
+    grading_rules,
+    invitations,
+    leaderboard,
+    learner_groups,
+    people,
+    queue,
+    regrade_requests,
+    regrades,
+    reviews,
+    tokens,
+)
+from grader.store.comment_library import LibraryComment
+from grader.store.comment_points import CommentPoints
+from grader.store.grading_rules import GradingRules, TaskGrading
 from grader.store.tables.api_token import Scope
 from tests.browser.outcomes import attempts_of_every_outcome
 from tests.report import factory
@@ -83,7 +101,13 @@ def _made_admin(page: Any) -> None:
 def views(school: School) -> dict[str, View]:
     """What the page is → how to see it."""
     found = attempts_of_every_outcome(school)
-    return {**_guests(school), **_learners(school, found), **_staff(school, found), **_admins(school)}
+    return {
+        **_guests(school),
+        **_learners(school, found),
+        **_staff(school, found),
+        **_graded_by_people(school, found),
+        **_admins(school),
+    }
 
 
 def _guests(school: School) -> dict[str, View]:
@@ -212,6 +236,44 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         "one-time passwords": View("ines", f"{at}/people", _chosen("button:has-text('New one-time password')")),
         "queue": View("ines", "/queue"),
         "queue, live": View("ines", "/queue?live=1"),
+    }  # fmt: skip
+
+
+def _graded_by_people(school: School, found: dict[str, int]) -> dict[str, View]:
+    store, course, ines = school.store, school.course, school.people["ines"]
+    rules = GradingRules(
+        regrade_days=30, forms_groups=True, group_size=3, forum_url="https://talk.example.org"
+    )
+    grading_rules.set_grading_rules(store, course, rules, actor_id=ines)
+    grading_rules.set_grading_rules(store, school.other_course, GradingRules(anonymous=True), actor_id=ines)
+    ranked = TaskGrading(leaderboard="points")
+    grading_rules.set_task_grading(store, course, school.task, ranked, actor_id=ines)
+    leaderboard.set_leaderboard_name(store, course, school.people["anna"], "Owl")
+    entry = comment_library.add_entry(
+        store, course, LibraryComment("Names", "Name things.", CommentPoints(-2)), actor_id=ines
+    )
+    attempt = found["rejected"]
+    said = reviews.comment(
+        store, attempt, "Name things.", author_id=ines, points=CommentPoints(-2), entry_id=entry
+    )
+    comment_replies.reply(store, attempt, said, "Which?", author_id=school.people["anna"])
+    regrade_requests.ask_for_regrade(store, attempt, "Look again.", person_id=school.people["anna"])
+    learner_groups.form_group(store, course, "Blue", person_id=school.people["new"])
+    at = f"/courses/{course}"
+    return {
+        "what is asked and answered": View("ines", f"{at}/review"),
+        "a request to be decided": View("ines", f"/attempts/{attempt}/review"),
+        "attempt, with what was said of it": View("anna", f"/attempts/{attempt}"),
+        "leaderboard": View("anna", f"{at}/tasks/{school.task}/leaderboard"),
+        "group, of none": View("ben", f"{at}/group"),
+        "group, a code of none": View("ben", f"{at}/group", _filled({"#code": "none"}, "form[action$='/join'] button")),
+        "group, own": View("anna", f"{at}/group", _filled({"#name": "Red"}, "form[action$='/group'] button")),
+        **{one: View("ines", f"{at}/{one}") for one in ("grading", "library", f"library/{entry}", "groups")},
+        "groups, a list that is none": View(
+            "ines", f"{at}/groups", _filled({"#text": "anna"}, "form[action$='/list'] button")
+        ),
+        "gradebook, anonymous": View("otto", f"/courses/{school.other_course}/gradebook?anonymous=1"),
+        "grading, anonymous": View("otto", f"/courses/{school.other_course}/grading"),
     }  # fmt: skip
 
 
