@@ -24,7 +24,7 @@ from grader.store import (
     tokens,
 )
 from grader.store.comment_library import LibraryComment
-from grader.store.comment_points import CommentPoints
+from grader.store.comment_points import CommentChange, CommentPoints
 from grader.store.grading_rules import GradingRules, TaskGrading
 from grader.store.tables.api_token import Scope
 from tests.browser.outcomes import attempts_of_every_outcome
@@ -254,7 +254,7 @@ def _graded_by_people(school: School, found: dict[str, int]) -> dict[str, View]:
     )
     attempt = found["rejected"]
     said = reviews.comment(
-        store, attempt, "Name things.", author_id=ines, points=CommentPoints(-2), entry_id=entry
+        store, attempt, "Name things.", author_id=ines, change=CommentChange(CommentPoints(-2), entry)
     )
     comment_replies.reply(store, attempt, said, "Which?", author_id=school.people["anna"])
     regrade_requests.ask_for_regrade(store, attempt, "Look again.", person_id=school.people["anna"])

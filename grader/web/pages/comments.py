@@ -10,7 +10,7 @@ from grader.report.banner import signed
 from grader.store import reviews
 from grader.store.attempts import StoredAttempt
 from grader.store.comment_library import MOST_POINTS, StoredEntry, entries_of
-from grader.store.comment_points import CommentPoints
+from grader.store.comment_points import CommentChange, CommentPoints
 from grader.store.comment_replies import reply, settle, withdraw_comment
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, StaffAttempt, VisibleAttempt, hidden_until, not_found
@@ -45,8 +45,7 @@ def comment(
             author_id=visitor.account.id,
             path=path,
             line=number,
-            points=points,
-            entry_id=None if entry is None else entry.id,
+            change=CommentChange(points, None if entry is None else entry.id),
         )
     except UsageError as error:
         form.errors["points"] = f"{error}"
