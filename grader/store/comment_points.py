@@ -23,6 +23,17 @@ class CommentPoints:
     item: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CommentChange:
+    """What a comment is to change, None: nothing; `entry_id`: where in the library it is from, None: from nowhere."""
+
+    points: CommentPoints | None = None
+    entry_id: int | None = None
+
+
+NO_CHANGE = CommentChange()
+
+
 def possible_change(
     connection: Connection, attempt_id: int, family: Collection[int], wanted: CommentPoints
 ) -> float:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, and_, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
@@ -55,7 +55,8 @@ def groups_of(store: Store, course_id: int) -> tuple[LearnerGroup, ...]:
                 PersonRow.name.label("person"),
             )
             .outerjoin(GroupMemberRow, GroupMemberRow.group_id == LearnerGroupRow.id)
-            .outerjoin(PersonRow, PersonRow.id == GroupMemberRow.person_id)
+            .outerjoin(EnrolmentRow, _LEARNS)
+            .outerjoin(PersonRow, PersonRow.id == EnrolmentRow.person_id)
             .where(LearnerGroupRow.course_id == course_id)
             .order_by(LearnerGroupRow.name, LearnerGroupRow.id, PersonRow.name, PersonRow.id)
         ).all()
@@ -282,5 +283,16 @@ def _take_out(connection: Connection, course_id: int, person_id: int, actor_id: 
 
 def _size(connection: Connection, group_id: int) -> int:
     return connection.execute(
-        select(func.count()).select_from(GroupMemberRow).where(GroupMemberRow.group_id == group_id)
+        select(func.count())
+        .select_from(GroupMemberRow)
+        .join(EnrolmentRow, _LEARNS)
+        .where(GroupMemberRow.group_id == group_id)
     ).scalar_one()
+
+
+# Who left the course, or teaches it by now, is in no group of it until they learn there again.
+_LEARNS = and_(
+    EnrolmentRow.course_id == GroupMemberRow.course_id,
+    EnrolmentRow.person_id == GroupMemberRow.person_id,
+    EnrolmentRow.role == Role.LEARNER,
+)

@@ -11,7 +11,7 @@ from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.store.attempt_family import family_of, lock_attempt
 from grader.store.clock import database_now
-from grader.store.comment_points import CommentPoints, possible_change
+from grader.store.comment_points import NO_CHANGE, CommentChange, possible_change
 from grader.store.database import Store
 from grader.store.events import add_event
 from grader.store.held_attempts import open_questions
@@ -147,12 +147,11 @@ def comment(
     author_id: int,
     path: str | None = None,
     line: int | None = None,
-    points: CommentPoints | None = None,
-    entry_id: int | None = None,
+    change: CommentChange = NO_CHANGE,
 ) -> int:
     """Remark something on an attempt, at a line or on the whole; returns the comment's id.
 
-    `points`: what it is to change, which it does as far as there is room; `entry_id`: where in the library it is from.
+    What it is to change it does as far as there is room.
 
     Raises:
         UsageError: the text is empty, there is no such attempt, or none whose points could be changed.
@@ -161,10 +160,10 @@ def comment(
         raise UsageError("a comment needs a text")
     with store.write() as connection:
         person_id, course_task_id, seq = lock_attempt(connection, attempt_id)
-        change = None
+        points, changed = change.points, None
         if points is not None:
             family = family_of(connection, attempt_id)
-            change = possible_change(connection, attempt_id, family, points)
+            changed = possible_change(connection, attempt_id, family, points)
         comment_id = connection.execute(
             insert(CommentRow)
             .values(
@@ -174,15 +173,15 @@ def comment(
                 line=line,
                 text=text,
                 created_at=database_now(),
-                entry_id=entry_id,
+                entry_id=change.entry_id,
                 item=None if points is None else points.item,
-                points=change,
+                points=changed,
             )
             .returning(CommentRow.id)
         ).scalar_one()
-        told = {} if change is None else {"change": change}
+        told = {} if changed is None else {"change": changed}
         add_event(connection, attempt_id, seq, "commented", actor_id=author_id, comment_id=comment_id, **told)
-        if change:
+        if changed:
             recompute_standings(connection, course_task_id, [person_id])
         notify_comment(connection, attempt_id, comment_id, author_id)
         return comment_id

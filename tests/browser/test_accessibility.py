@@ -57,6 +57,7 @@ NO_PAGES = {
     "/courses/{course_id}/extensions.csv",
     *(f"/courses/{{course_id}}/people/{file}" for file in ("one-time-passwords.csv", "join-links.csv")),
     *("/static/{digest}/{name}", "/healthz", "/readyz", "/metrics"),
+    *(f"/courses/{{course_id}}/audit.{kind}" for kind in ("csv", "json")),
     "/courses/{course_id}/similarity/{course_task_id}/{first}/{second}",
 }
 

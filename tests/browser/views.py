@@ -10,18 +10,28 @@ from typing import Any
 from grader.catalog.tasks import load_task
 from grader.store import (
     certificates,
+    comment_library,
+    comment_replies,
     courses,
     enrolments,
     exams,
+    grading_rules,
     invitations,
+    leaderboard,
+    learner_groups,
     people,
     queue,
+    regrade_requests,
     regrades,
+    reviews,
     roster_imports,
     tokens,
 )
+from grader.store.comment_library import LibraryComment
+from grader.store.comment_points import CommentChange, CommentPoints
 from grader.store.courses import TaskTerms
 from grader.store.extensions import Extension, extend
+from grader.store.grading_rules import GradingRules, TaskGrading
 from grader.store.roster_imports import RosterLine
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
@@ -110,6 +120,7 @@ def views(school: School) -> dict[str, View]:
         **_learners(school, found),
         **_exam(school),
         **_staff(school, found),
+        **_graded_by_people(school, found),
         **_admins(school),
     }
 
@@ -287,6 +298,44 @@ def _exam(school: School) -> dict[str, View]:
         "exam, begun": View("ben", f"{at}/tasks/{made}"),
         "exam, watched": View("ines", f"{at}/exams/{made}"),
     }
+
+
+def _graded_by_people(school: School, found: dict[str, int]) -> dict[str, View]:
+    store, course, ines = school.store, school.course, school.people["ines"]
+    rules = GradingRules(
+        regrade_days=30, forms_groups=True, group_size=3, forum_url="https://talk.example.org"
+    )
+    grading_rules.set_grading_rules(store, course, rules, actor_id=ines)
+    grading_rules.set_grading_rules(store, school.other_course, GradingRules(anonymous=True), actor_id=ines)
+    ranked = TaskGrading(leaderboard="points")
+    grading_rules.set_task_grading(store, course, school.task, ranked, actor_id=ines)
+    leaderboard.set_leaderboard_name(store, course, school.people["anna"], "Owl")
+    entry = comment_library.add_entry(
+        store, course, LibraryComment("Names", "Name things.", CommentPoints(-2)), actor_id=ines
+    )
+    attempt = found["rejected"]
+    said = reviews.comment(
+        store, attempt, "Name things.", author_id=ines, change=CommentChange(CommentPoints(-2), entry)
+    )
+    comment_replies.reply(store, attempt, said, "Which?", author_id=school.people["anna"])
+    regrade_requests.ask_for_regrade(store, attempt, "Look again.", person_id=school.people["anna"])
+    learner_groups.form_group(store, course, "Blue", person_id=school.people["new"])
+    at = f"/courses/{course}"
+    return {
+        "what is asked and answered": View("ines", f"{at}/review"),
+        "a request to be decided": View("ines", f"/attempts/{attempt}/review"),
+        "attempt, with what was said of it": View("anna", f"/attempts/{attempt}"),
+        "leaderboard": View("anna", f"{at}/tasks/{school.task}/leaderboard"),
+        "group, of none": View("ben", f"{at}/group"),
+        "group, a code of none": View("ben", f"{at}/group", _filled({"#code": "none"}, "form[action$='/join'] button")),
+        "group, own": View("anna", f"{at}/group", _filled({"#name": "Red"}, "form[action$='/group'] button")),
+        **{one: View("ines", f"{at}/{one}") for one in ("grading", "library", f"library/{entry}", "groups")},
+        "groups, a list that is none": View(
+            "ines", f"{at}/groups", _filled({"#text": "anna"}, "form[action$='/list'] button")
+        ),
+        "gradebook, anonymous": View("otto", f"/courses/{school.other_course}/gradebook?anonymous=1"),
+        "grading, anonymous": View("otto", f"/courses/{school.other_course}/grading"),
+    }  # fmt: skip
 
 
 def _side_by_side(page: Any) -> None:

@@ -161,9 +161,15 @@ def test_learners_form_groups_where_they_may_and_none_grows_too_large(campus: Ca
     cleo = campus.person("cleo")
     with pytest.raises(UsageError, match="full"):
         learner_groups.join_group(store, course, group.join_code, person_id=cleo)
+    dora = campus.person("dora")
+    with pytest.raises(UsageError, match="full"):
+        learner_groups.join_group(store, course, group.join_code, person_id=dora)
     learner_groups.leave_group(store, course, person_id=campus.ben)
     learner_groups.join_group(store, course, group.join_code, person_id=cleo)
     assert [one.login for one in learner_groups.groups_of(store, course)[0].members] == ["anna", "cleo"]
+    enrolments.leave(store, course, cleo, actor_id=campus.ines)
+    assert [one.login for one in learner_groups.groups_of(store, course)[0].members] == ["anna"]
+    learner_groups.join_group(store, course, group.join_code, person_id=dora)
 
 
 def test_a_list_is_taken_over_whole_or_not_at_all(campus: Campus) -> None:

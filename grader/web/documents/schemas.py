@@ -166,8 +166,9 @@ class AcceptedOut(Document):
 class AttemptOut(Document):
     """An attempt: `verdict` and `points` are what counts, `judged_…` what the judge gave; `outcome` says both.
 
-    All of them null: not judged, or not told yet (`hidden_until`). `question`: what its learner was asked while it is
-    held, and has not answered.
+    All of them null: not judged, or not told yet (`hidden_until`). `comment_points`: what comments of staff change of
+    the judged points, unless those were overridden. `question`: what its learner was asked while it is held, and has
+    not answered.
     """
 
     id: int

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from grader.errors import UsageError
-from grader.report.wording import points_text
+from grader.report.banner import signed
 from grader.store import reviews
 from grader.store.attempts import StoredAttempt
 from grader.store.comment_library import MOST_POINTS, StoredEntry, entries_of
-from grader.store.comment_points import CommentPoints
+from grader.store.comment_points import CommentChange, CommentPoints
 from grader.store.comment_replies import reply, settle, withdraw_comment
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, StaffAttempt, VisibleAttempt, hidden_until, not_found
@@ -45,8 +45,7 @@ def comment(
             author_id=visitor.account.id,
             path=path,
             line=number,
-            points=points,
-            entry_id=None if entry is None else entry.id,
+            change=CommentChange(points, None if entry is None else entry.id),
         )
     except UsageError as error:
         form.errors["points"] = f"{error}"
@@ -56,7 +55,7 @@ def comment(
     )
     told = "Your comment is there; the learner can read it."
     if points is not None:
-        told += f" It changes {points_text(changed or 0.0)} points"
+        told += f" It changes points by {signed(changed or 0.0)}"
         told += "." if changed == points.points else ": there was no room for more."
     return flash.redirect(_place(facts), service.secret, told)
 
