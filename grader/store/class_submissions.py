@@ -55,6 +55,11 @@ class LastSubmission:
     attempt_id: int
     files: tuple[SourceFile, ...]
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> LastSubmission:
+        """From columns in the order of the fields, the files as they are stored."""
+        return cls(*row[:4], tuple(SourceFile(path, text) for path, text in row[4]))
+
 
 def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAttempt]:
     """What counts in a task, learner by learner, by name."""
@@ -109,11 +114,7 @@ def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> 
     )
     with store.read() as connection:
         rows: Iterable[Sequence[Any]] = connection.execute(statement)
-        return tuple(LastSubmission(*(*row[:4], _files(row[4]))) for row in rows)
-
-
-def _files(stored: Sequence[Sequence[str]]) -> tuple[SourceFile, ...]:
-    return tuple(SourceFile(path, text) for path, text in stored)
+        return tuple(LastSubmission.of(row) for row in rows)
 
 
 def judged_by_another_version(store: Store, course_task_id: int, version: str) -> tuple[int, ...]:

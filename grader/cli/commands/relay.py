@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Work until told to end; 0."""
     import signal
     import threading
+    from functools import partial
 
     from grader.errors import EXIT_ACCEPTED, UsageError
     from grader.queue.celery import make_app
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     from grader.store.database import Store
     from grader.store.files import open_files
     from grader.store.retention import RetentionRule
+    from grader.web.similarity.comparing_thread import ComparingThread
+    from grader.web.staff.class_similarity import compare_class
     from grader.worker.database_wait import wait_for_database
     from grader.worker.logs import set_up_logs
     from grader.worker.relay import Relay
@@ -61,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_ignored: over.set())
         files = open_files(store, settings().file_store, settings().state_dir / "files")
+        comparing = ComparingThread(store, partial(compare_class, store, files))
+        threading.Thread(target=comparing.run, args=(over,), name="comparing", daemon=True).start()
         site = RetentionRule.of_site(settings().evidence_days, settings().scripts_days)
         Relay(
             store,

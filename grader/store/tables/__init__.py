@@ -7,6 +7,7 @@ from grader.store.tables.artifact import ArtifactRow, BlobRow
 from grader.store.tables.attempt import AttemptRow
 from grader.store.tables.base import Base
 from grader.store.tables.certificate import CertificateRow
+from grader.store.tables.comparison import ComparisonRow, SimilarPairRow
 from grader.store.tables.course import CourseRow
 from grader.store.tables.course_task import CourseTaskRow
 from grader.store.tables.ended_session import EndedSessionRow
@@ -33,6 +34,7 @@ __all__ = [
     "BlobRow",
     "CertificateRow",
     "CommentRow",
+    "ComparisonRow",
     "CourseRow",
     "CourseTaskRow",
     "DeletedContentRow",
@@ -50,6 +52,7 @@ __all__ = [
     "OverrideRow",
     "PersonRow",
     "RetentionRuleRow",
+    "SimilarPairRow",
     "SourceRow",
     "StandingRow",
     "SubmissionRow",
