@@ -56,8 +56,8 @@ def upgrade() -> None:
         sa.Column("attempt_a", Int, nullable=False),
         sa.Column("attempt_b", Int, nullable=False),
         sa.Column("num_lines", Int, nullable=False),
-        sa.Column("share_a", sa.Float(), nullable=False),
-        sa.Column("share_b", sa.Float(), nullable=False),
+        sa.Column("share_a", sa.Double(), nullable=False),
+        sa.Column("share_b", sa.Double(), nullable=False),
         sa.Column("passages", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("course_task_id", "attempt_a", "attempt_b", name="pk_similar_pairs"),
         sa.ForeignKeyConstraint(
