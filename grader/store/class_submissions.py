@@ -58,7 +58,8 @@ class LastSubmission:
     @classmethod
     def of(cls, row: Sequence[Any]) -> LastSubmission:
         """From columns in the order of the fields, the files as they are stored."""
-        return cls(*row[:4], tuple(SourceFile(path, text) for path, text in row[4]))
+        person_id, login, name, attempt_id, files = row[:5]
+        return cls(person_id, login, name, attempt_id, tuple(SourceFile(path, text) for path, text in files))
 
 
 def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAttempt]:
@@ -115,6 +116,32 @@ def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> 
     with store.read() as connection:
         rows: Iterable[Sequence[Any]] = connection.execute(statement)
         return tuple(LastSubmission.of(row) for row in rows)
+
+
+def work_of(store: Store, attempt_id: int) -> tuple[LastSubmission, int, str] | None:
+    """A learner's submission with its course and the name of its task, or None: it is not there, or of nobody's now."""
+    statement = (
+        select(PersonRow.id, PersonRow.login, PersonRow.name, AttemptRow.id, SourceRow.files)
+        .add_columns(CourseTaskRow.course_id, CourseTaskRow.task)
+        .select_from(AttemptRow)
+        .join(PersonRow, PersonRow.id == AttemptRow.person_id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .join(
+            EnrolmentRow,
+            and_(EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == PersonRow.id),
+        )
+        .join(SubmissionRow, SubmissionRow.id == AttemptRow.submission_id)
+        .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
+        .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
+        .where(
+            AttemptRow.id == attempt_id,
+            EnrolmentRow.role == Role.LEARNER,
+            DeletedContentRow.scripts_at.is_(None),
+        )
+    )
+    with store.read() as connection:
+        row = connection.execute(statement).one_or_none()
+    return None if row is None else (LastSubmission.of(row), row.course_id, row.task)
 
 
 def judged_by_another_version(store: Store, course_task_id: int, version: str) -> tuple[int, ...]:

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import and_, delete, func, insert, or_, select
 from sqlalchemy.orm import aliased
 
-from grader.store.class_submissions import LastSubmission
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.tables import (
@@ -22,8 +21,6 @@ from grader.store.tables import (
     EnrolmentRow,
     PersonRow,
     SimilarPairRow,
-    SourceRow,
-    SubmissionRow,
 )
 from grader.store.tables.attempt import Lane
 from grader.store.tables.person import Role
@@ -254,25 +251,6 @@ def passages_of(store: Store, course_task_id: int, attempt_a: int, attempt_b: in
     if row is None:
         return None
     return list(row.passages) if row.attempt_a == attempt_a else list(reversed(row.passages))
-
-
-def work_of(store: Store, attempt_id: int) -> tuple[LastSubmission, int, str] | None:
-    """A learner's submission with its course and the name of its task, or None: it is not there, or of nobody's now."""
-    statement = (
-        select(PersonRow.id, PersonRow.login, PersonRow.name, AttemptRow.id, SourceRow.files)
-        .add_columns(CourseTaskRow.course_id, CourseTaskRow.task)
-        .select_from(AttemptRow)
-        .join(PersonRow, PersonRow.id == AttemptRow.person_id)
-        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
-        .join(EnrolmentRow, _LEARNS)
-        .join(SubmissionRow, SubmissionRow.id == AttemptRow.submission_id)
-        .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
-        .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
-        .where(AttemptRow.id == attempt_id, DeletedContentRow.scripts_at.is_(None))
-    )
-    with store.read() as connection:
-        row = connection.execute(statement).one_or_none()
-    return None if row is None else (LastSubmission.of(row), row.course_id, row.task)
 
 
 _LEARNS = and_(

@@ -9,7 +9,8 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import InfraError, UsageError
-from grader.store.similar_pairs import comparison_of, pairs_of, work_of
+from grader.store.class_submissions import LastSubmission, work_of
+from grader.store.similar_pairs import comparison_of, pairs_of
 from grader.web.security.access import Id, not_found
 from grader.web.similarity.comparison_process import MAX_SUBMISSIONS
 from grader.web.staff.class_similarity import compare_class, side_by_side
@@ -44,23 +45,24 @@ def compare(request: CourseRequestDep, form: FormDep) -> Response:
 def pair(request: CourseRequestDep, course_task_id: Id, first: Id, second: Id) -> HTMLResponse:
     """Two submissions side by side: of this class, or one of them of another course that the visitor teaches."""
     task = request.task(course_task_id)
-    found = [work_of(request.service.store, number) for number in (first, second)]
-    works = [
-        work
-        for one in found
-        if one is not None
-        for work, course_id, name in [one]
-        if name == task.task and request.visitor.teaches(course_id)
-    ]
-    here = [one for one in found if one is not None and one[1] == request.course.id]
-    if len(works) != len(found) or not here or first == second:
+    a, b = (_work(request, number, task.task) for number in (first, second))
+    if a is None or b is None or first == second or request.course.id not in (a[1], b[1]):
         raise not_found()
     error = ""
     try:
-        sides = side_by_side(request.service, *works, task)
+        sides = side_by_side(request.service, a[0], b[0], task)
     except (UsageError, InfraError) as failed:
         sides, error = None, str(failed)
     return request.page("similar_pair.html.j2", {"task": task, "sides": sides or (), "error": error})
+
+
+def _work(request: CourseRequest, attempt_id: int, task: str) -> tuple[LastSubmission, int] | None:
+    """A submission for the task of that name, with its course, which the visitor teaches; None: there is none."""
+    found = work_of(request.service.store, attempt_id)
+    if found is None:
+        return None
+    work, course_id, name = found
+    return (work, course_id) if name == task and request.visitor.teaches(course_id) else None
 
 
 def _page(request: CourseRequest, task: str, error: str) -> HTMLResponse:
