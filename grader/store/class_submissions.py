@@ -56,6 +56,12 @@ class LastSubmission:
     attempt_id: int
     files: tuple[SourceFile, ...]
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> LastSubmission:
+        """From the key of pseudonyms and columns in the order of the fields, the files as they are stored."""
+        attempt_id, files = row[4:6]
+        return cls(*_named(*row[:4]), attempt_id, tuple(SourceFile(path, text) for path, text in files))
+
 
 def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAttempt]:
     """What counts in a task, learner by learner, by name."""
@@ -117,7 +123,7 @@ def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> 
     )
     with store.read() as connection:
         rows: Iterable[Sequence[Any]] = connection.execute(statement)
-        return tuple(LastSubmission(*_named(*row[:4]), row[4], _files(row[5])) for row in rows)
+        return tuple(map(LastSubmission.of, rows))
 
 
 def _named_order(course_task_id: Any) -> ColumnElement[Any]:
@@ -130,8 +136,33 @@ def _named(key: str | None, person_id: int, login: str, name: str) -> tuple[int,
     return (person_id, login, name) if key is None else (person_id, *2 * (pseudonym(key, person_id),))
 
 
-def _files(stored: Sequence[Sequence[str]]) -> tuple[SourceFile, ...]:
-    return tuple(SourceFile(path, text) for path, text in stored)
+def work_of(store: Store, attempt_id: int) -> tuple[LastSubmission, int, str] | None:
+    """A learner's submission with its course and the name of its task, or None: it is not there, or of nobody's now."""
+    statement = (
+        select(
+            key_column(AttemptRow.course_task_id),
+            *(PersonRow.id, PersonRow.login, PersonRow.name, AttemptRow.id, SourceRow.files),
+            *(CourseTaskRow.course_id, CourseTaskRow.task),
+        )
+        .select_from(AttemptRow)
+        .join(PersonRow, PersonRow.id == AttemptRow.person_id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .join(
+            EnrolmentRow,
+            and_(EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == PersonRow.id),
+        )
+        .join(SubmissionRow, SubmissionRow.id == AttemptRow.submission_id)
+        .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
+        .outerjoin(DeletedContentRow, DeletedContentRow.attempt_id == AttemptRow.id)
+        .where(
+            AttemptRow.id == attempt_id,
+            EnrolmentRow.role == Role.LEARNER,
+            DeletedContentRow.scripts_at.is_(None),
+        )
+    )
+    with store.read() as connection:
+        row = connection.execute(statement).one_or_none()
+    return None if row is None else (LastSubmission.of(row), row.course_id, row.task)
 
 
 def judged_by_another_version(store: Store, course_task_id: int, version: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 from sqlalchemy.orm import aliased
 
 from grader.errors import UsageError
@@ -238,7 +238,7 @@ def _remove_files(store: Store, files: FileStore, content: Content, ids: Sequenc
     for digest in sorted(digests - used):
         files.remove(digest)
     with store.write() as connection:
-        connection.execute(ArtifactRow.__table__.delete().where(mine))
+        connection.execute(delete(ArtifactRow).where(mine))
 
 
 def _due(course_id: int, rule: RetentionRule, content: Content) -> ColumnElement[bool]:

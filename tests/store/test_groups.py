@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import UsageError
-from grader.store import erasure, extensions, gradebook, learner_groups, progress, submissions
+from grader.store import enrolments, erasure, extensions, gradebook, learner_groups, progress, submissions
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.clock import now

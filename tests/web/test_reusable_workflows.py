@@ -58,7 +58,7 @@ def test_what_is_printed_is_of_the_hosts_own_form(
         validate({**printed[-1], "runs": {"using": 3}, "stages": 3, "jobs": 3}, schema)
 
 
-class _Plain(yaml.SafeLoader):
+class _Plain(yaml.SafeLoader):  # type: ignore[misc]
     """YAML 1.2, as both hosts read it: `on` is a word."""
 
 

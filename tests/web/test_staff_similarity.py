@@ -5,15 +5,21 @@ from __future__ import annotations
 import html
 import re
 import sys
+import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from grader.errors import UsageError
 from grader.store import enrolments, people
+from grader.store.courses import AssignedTask
+from grader.store.erasure import erase
 from grader.web.similarity import comparison_process
+from grader.web.similarity.comparing_thread import ComparingThread
 from grader.web.similarity.comparison import ComparedSubmission, ComparisonRequest
 from grader.web.similarity.comparison_process import compare_in_process
+from grader.web.staff.class_similarity import compare_class
 from tests.web.conftest import School
 
 SHARED = """
@@ -170,7 +176,9 @@ def test_the_page_names_pairs_and_accuses_nobody(school: School) -> None:
     a = school.hand_in("anna", f"{base}\n{SHARED}")
     b = school.hand_in("ben", f"{base}\n{renamed(SHARED)}")
     ines, at = school.client("ines"), f"/courses/{school.course}/similarity"
-    answer = ines.post(at, data={"task": str(school.task)})
+    assert "Not compared yet" in ines.get(at).text
+    assert ines.post(at, data={"task": str(school.task)}).status_code == 303
+    answer = ines.get(f"{at}?task={school.task}")
     text = html.unescape(answer.text)
     assert "Anna" in text
     assert "Ben" in text
@@ -207,7 +215,74 @@ def test_only_the_last_submission_of_each_learner_counts(school: School) -> None
     school.people["gone"] = gone
     school.hand_in("gone", SHARED)
     enrolments.leave(school.store, school.course, gone, actor_id=None)
-    answer = school.client("ines").post(
-        f"/courses/{school.course}/similarity", data={"task": str(school.task)}
-    )
-    assert "No two of them share a passage of their own" in answer.text
+    ines, at = school.client("ines"), f"/courses/{school.course}/similarity"
+    ines.post(at, data={"task": str(school.task)})
+    assert "No two of them share a passage of their own" in ines.get(at).text
+
+
+def background(school: School) -> ComparingThread:
+    compare = partial(compare_class, school.store, school.files)
+    return ComparingThread(school.store, compare, least_s=0.0)
+
+
+def test_what_is_handed_in_is_compared_by_itself_and_the_page_reads_it(
+    school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, over = background(school), threading.Event()
+    school.hand_in("anna", SHARED)
+    assert thread.turn(over) == 0, "one alone is like nobody"
+    school.hand_in("ben", renamed(SHARED))
+    assert thread.turn(over) == 1
+    assert thread.turn(over) == 0, "nothing is new"
+    monkeypatch.setattr(comparison_process, "_run_comparison", None)
+    ines, at = school.client("ines"), f"/courses/{school.course}/similarity"
+    text = ines.get(at).text
+    found = re.search(rf"{at}/{school.task}/(\d+)/(\d+)", text)
+    assert found is not None
+    assert ines.get(found[0]).status_code == 200, "side by side is kept, too"
+    school.hand_in("anna", OWN)
+    assert "1 attempt came afterwards" in ines.get(at).text
+
+
+def test_earlier_courses_are_compared_and_named_to_who_teaches_them_alone(school: School) -> None:
+    school.hand_in("anna", f"{SHARED}\n# mine\n")
+    school.hand_in("ben", OWN)
+    school.hand_in("olga", renamed(SHARED), task=school.other_task)
+    background(school).turn(threading.Event())
+    at = f"/courses/{school.course}/similarity"
+    text = school.client("ines").get(at).text
+    assert "Olga" not in text
+    assert "1 more pair with somebody of a course that you do not teach" in text
+    pages = {login: school.client(login).get(at).text for login in ("ada",)}
+    assert "Olga" in pages["ada"]
+    assert "Another course" in pages["ada"]
+    found = re.search(rf"{at}/{school.task}/\d+/\d+", pages["ada"])
+    assert found is not None
+    assert school.client("ada").get(found[0]).status_code == 200
+    assert school.client("ines").get(found[0]).status_code == 404
+
+
+def test_who_is_erased_is_in_no_pair(school: School) -> None:
+    school.hand_in("anna", SHARED)
+    school.hand_in("ben", renamed(SHARED))
+    background(school).turn(threading.Event())
+    erase(school.store, school.files, school.people["ben"], actor_id=None)
+    at = f"/courses/{school.course}/similarity"
+    assert "No two of them share a passage of their own" in school.client("ines").get(at).text
+
+
+def test_a_class_that_cannot_be_compared_is_not_tried_over_and_over(
+    school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    school.hand_in("anna", SHARED)
+    school.hand_in("ben", OWN)
+    tried: list[int] = []
+
+    def fails(task: AssignedTask) -> None:
+        tried.append(task.id)
+        raise UsageError("too much at once")
+
+    thread = ComparingThread(school.store, fails, least_s=0.0)
+    for _ in range(3):
+        assert thread.turn(threading.Event()) == 0
+    assert tried == [school.task]

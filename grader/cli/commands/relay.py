@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Work until told to end; 0."""
     import signal
     import threading
+    from functools import partial
 
     from grader.delivery.channel import DeliveryContext, find_channels
     from grader.delivery.runner import DeliveryRunner
@@ -46,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from grader.store.files import open_files
     from grader.store.retention import RetentionRule
     from grader.web.security.secret_key import service_secret
+    from grader.web.similarity.comparing_thread import ComparingThread
+    from grader.web.staff.class_similarity import compare_class
     from grader.worker.database_wait import wait_for_database
     from grader.worker.logs import set_up_logs
     from grader.worker.relay import Relay
@@ -69,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         deliveries = DeliveryRunner(find_channels(), lambda: DeliveryContext(store, settings(), secret))
         deliveries.start(over)
         files = open_files(store, settings().file_store, settings().state_dir / "files")
+        comparing = ComparingThread(store, partial(compare_class, store, files))
+        threading.Thread(target=comparing.run, args=(over,), name="comparing", daemon=True).start()
         site = RetentionRule.of_site(settings().evidence_days, settings().scripts_days)
         Relay(
             store,

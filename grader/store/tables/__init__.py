@@ -8,6 +8,7 @@ from grader.store.tables.artifact import ArtifactRow, BlobRow
 from grader.store.tables.attempt import AttemptRow
 from grader.store.tables.base import Base
 from grader.store.tables.certificate import CertificateRow
+from grader.store.tables.comparison import ComparisonRow, SimilarPairRow
 from grader.store.tables.course import CourseRow
 from grader.store.tables.course_task import CourseTaskRow
 from grader.store.tables.delivery import DeliveryChannelRow, DeliveryRow
@@ -58,6 +59,7 @@ __all__ = [
     "CertificateRow",
     "CommentEntryRow",
     "CommentRow",
+    "ComparisonRow",
     "CourseRow",
     "CourseTaskRow",
     "CreditRow",
@@ -97,6 +99,7 @@ __all__ = [
     "RegradeRequestRow",
     "RetentionRuleRow",
     "RosterImportRow",
+    "SimilarPairRow",
     "SourceRow",
     "StandingRow",
     "SubmissionRow",

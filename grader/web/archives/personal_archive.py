@@ -88,11 +88,12 @@ def _attempt_files(
         )
     if hidden_until(service, visitor, facts) is not None:
         return
-    said = {"comments": comments_of(store, facts.id), "decisions": overrides_of(store, facts.id)}
+    said = {
+        "comments": [asdict(one) for one in comments_of(store, facts.id)],
+        "decisions": [asdict(one) for one in overrides_of(store, facts.id)],
+    }
     if any(said.values()):
-        yield _json(
-            f"{folder}/reviews.json", {kind: [asdict(one) for one in found] for kind, found in said.items()}
-        )
+        yield _json(f"{folder}/reviews.json", said)
     for offered in offered_files(service, facts, staff=False):
         try:
             found = file_of(service, facts, offered.name, staff=False)

@@ -28,8 +28,13 @@ _log = logging.getLogger("grader.web")
 
 def cached_task(service: WebService, name: str, version: str) -> Task | None:
     """A task at the version that a course sets, or None; of one that nobody kept, what its folder holds now."""
+    return task_in(service.store, service.files, name, version)
+
+
+def task_in(store: Store, files: FileStore, name: str, version: str) -> Task | None:
+    """The same for whoever has no service at hand."""
     try:
-        return _kept(service.store, service.files, name, version) or _present_task(name)
+        return _kept(store, files, name, version) or _present_task(name)
     except GraderError as error:
         _log.error("task %s cannot be shown: %s", name, error)
         return None

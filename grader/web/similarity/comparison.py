@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ComparedSubmission:
-    """What one learner handed in: `id` is the attempt's, `files` are (path, text)."""
+    """What one learner handed in: `id` is the attempt's, `files` are (path, text); `earlier`: in another course."""
 
     id: int
     files: tuple[tuple[str, str], ...]
+    earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +57,31 @@ class ComparisonRequest:
     """What to compare.
 
     Attributes:
-        submissions: at most one per learner.
+        submissions: at most one per learner and course; two of other courses are not compared with each other.
         skeleton: texts that everybody started from.
         most: how many pairs are wanted, those that share most.
         ignore_common: leave out passages that many of the class share; off for a pair that is looked at closely.
+        closer: look closely at every pair that is found, too.
     """
 
     submissions: tuple[ComparedSubmission, ...]
     skeleton: tuple[str, ...]
     most: int = 100
     ignore_common: bool = True
+    closer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarityResult:
-    """Pairs, those with the most lines in common first; `num_compared` submissions; `too_large`: those left out."""
+    """Pairs, those with the most lines in common first; `num_compared` submissions; `too_large`: those left out.
+
+    `closer`: the same pairs with what much of the class has, too, where that was asked for.
+    """
 
     pairs: tuple[SimilarPair, ...]
     num_compared: int
     too_large: tuple[int, ...]
+    closer: tuple[SimilarPair, ...] = ()
 
 
 def _lines(passages: Sequence[Passage]) -> int:

@@ -19,6 +19,8 @@ from grader.web.similarity.comparison import ComparisonRequest, SimilarityResult
 
 LIMIT_S = 120.0
 MAX_SUBMISSIONS = 500
+MAX_EARLIER = 500
+"""Submissions of other courses that a class is compared with."""
 _KEPT = 8
 
 _turn = threading.Lock()
@@ -32,7 +34,7 @@ def compare_in_process(request: ComparisonRequest) -> SimilarityResult:
         UsageError: too much at once, or it took longer than `LIMIT_S`.
         InfraError: the comparing process failed.
     """
-    if len(request.submissions) > MAX_SUBMISSIONS:
+    if sum(not one.earlier for one in request.submissions) > MAX_SUBMISSIONS:
         raise UsageError(f"at most {MAX_SUBMISSIONS} submissions are compared at once")
     request_json = json.dumps(asdict(request))
     key = hashlib.sha256(request_json.encode("utf-8", "surrogatepass")).hexdigest()

@@ -61,8 +61,23 @@ def compare(request: ComparisonRequest) -> SimilarityResult:
     pairs.sort(key=lambda pair: (-pair.num_lines, -pair.share, pair.a, pair.b))
     kept = {one.id for one in small}
     return SimilarityResult(
-        tuple(pairs), len(small), tuple(one.id for one in request.submissions if one.id not in kept)
+        tuple(pairs),
+        len(small),
+        tuple(one.id for one in request.submissions if one.id not in kept),
+        _closer(pairs, small, given) if request.closer else (),
     )
+
+
+def _closer(
+    pairs: list[SimilarPair], works: list[ComparedSubmission], given: set[int]
+) -> tuple[SimilarPair, ...]:
+    """The same pairs, looked at without regard to what the class has in common."""
+    wanted = {number for pair in pairs for number in (pair.a, pair.b)}
+    known: dict[str, Any] = {}
+    read = {work.id: _read(work, known) for work in works if work.id in wanted}
+    for print_ in known.values():
+        _leave_out(print_, given)
+    return tuple(_pair(read[pair.a], read[pair.b]) or pair for pair in pairs)
 
 
 def _read(work: ComparedSubmission, known: dict[str, Any]) -> _Read:
@@ -113,6 +128,8 @@ def _candidates(read: list[_Read], most: int) -> list[tuple[_Read, _Read]]:
     """The pairs that share the largest part of the smaller one's fingerprints: cheap, so that few need a close look."""
     found = []
     for a, b in combinations(read, 2):
+        if a.work.earlier and b.work.earlier:
+            continue
         shared = len(a.print.hashes & b.print.hashes)
         if shared > 1:
             smaller = min(len(a.print.hashes), len(b.print.hashes))

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 
 from markupsafe import Markup
 
 from grader.report.highlight import highlighted
 from grader.store.class_submissions import LastSubmission, last_submissions
 from grader.store.courses import AssignedTask
-from grader.web.lookups.catalog import cached_task
-from grader.web.service import WebService
-from grader.web.similarity.comparison import (
-    ComparedSubmission,
-    ComparisonRequest,
-    Passage,
-    SimilarityResult,
-    SimilarPair,
+from grader.store.database import Store
+from grader.store.files import FileStore
+from grader.store.similar_pairs import (
+    NewComparison,
+    NewPair,
+    keep_comparison,
+    newest_attempt,
+    passages_of,
+    same_task_elsewhere,
 )
-from grader.web.similarity.comparison_process import MAX_SUBMISSIONS, compare_in_process
+from grader.web.lookups.catalog import task_in
+from grader.web.service import WebService
+from grader.web.similarity.comparison import ComparedSubmission, ComparisonRequest, Passage, SimilarPair
+from grader.web.similarity.comparison_process import MAX_EARLIER, MAX_SUBMISSIONS, compare_in_process
 from grader.web.staff.annotated_source import MOST_LINES
-
-
-@dataclass(frozen=True, slots=True)
-class ClassComparison:
-    """What comparing a class gave: `by_id` are the submissions by attempt, `skeleton` whether one was left out."""
-
-    comparison: SimilarityResult
-    by_id: dict[int, LastSubmission]
-    skeleton: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +45,69 @@ class PairSide:
     partners: tuple[int, ...]
 
 
-def compare_class(service: WebService, task: AssignedTask) -> ClassComparison:
-    """Compare the last submissions of all learners of a task.
+def compare_class(store: Store, files: FileStore, task: AssignedTask) -> None:
+    """Compare the last submissions of all learners of a task, with those of earlier courses, too, and keep the pairs.
 
     Raises:
         UsageError: it takes too long. InfraError: comparing failed.
     """
-    found = last_submissions(service.store, task.id, limit=MAX_SUBMISSIONS)
-    skeleton = _skeleton(service, task)
-    comparison = compare_in_process(ComparisonRequest(tuple(map(_work, found)), skeleton))
-    return ClassComparison(comparison, {one.attempt_id: one for one in found}, bool(skeleton))
+    # Before the submissions are read: what comes in between is compared once more rather than never.
+    newest = newest_attempt(store, task.id)
+    own = last_submissions(store, task.id, limit=MAX_SUBMISSIONS)
+    earlier: list[LastSubmission] = []
+    for elsewhere in same_task_elsewhere(store, task.id):
+        earlier += last_submissions(store, elsewhere, limit=MAX_EARLIER - len(earlier))
+        if len(earlier) >= MAX_EARLIER:
+            break
+    skeleton = _skeleton(store, files, task)
+    works = (*map(_work, own), *(replace(_work(one), earlier=True) for one in earlier))
+    found = compare_in_process(ComparisonRequest(works, skeleton, closer=True))
+    mine = {one.attempt_id for one in own}
+    too_large = len(mine & set(found.too_large))
+    pairs = tuple(_kept(pair, closer, mine) for pair, closer in zip(found.pairs, found.closer, strict=True))
+    keep_comparison(
+        store,
+        task.id,
+        NewComparison(newest, len(own) - too_large, too_large, len(earlier), bool(skeleton), pairs),
+    )
+
+
+def _kept(pair: SimilarPair, closer: SimilarPair, mine: set[int]) -> NewPair:
+    """A pair as it is kept, the one of this class first."""
+    passages = [[list(astuple(one)) for one in side] for side in (closer.passages_a, closer.passages_b)]
+    if pair.a in mine:
+        return NewPair(pair.a, pair.b, pair.num_lines, pair.share_a, pair.share_b, passages)
+    return NewPair(pair.b, pair.a, pair.num_lines, pair.share_b, pair.share_a, passages[::-1])
 
 
 def side_by_side(
     service: WebService, a: LastSubmission, b: LastSubmission, task: AssignedTask
-) -> tuple[SimilarPair | None, PairSide, PairSide]:
-    """Two works with the passages that they share, what others have, too, included.
+) -> tuple[PairSide, PairSide] | None:
+    """Two works with the passages that they share, what others have, too, included; None: they share none.
 
     Raises:
         UsageError: it takes too long. InfraError: comparing failed.
     """
-    request = ComparisonRequest((_work(a), _work(b)), _skeleton(service, task), most=1, ignore_common=False)
-    pairs = compare_in_process(request).pairs
-    if not pairs:
-        return None, _side(a, ()), _side(b, ())
-    pair = pairs[0]
-    first, second = (
-        (pair.passages_a, pair.passages_b) if pair.a == a.attempt_id else (pair.passages_b, pair.passages_a)
-    )
-    return pair, _side(a, first), _side(b, second)
+    kept = passages_of(service.store, task.id, a.attempt_id, b.attempt_id)
+    if kept is None:
+        skeleton = _skeleton(service.store, service.files, task)
+        request = ComparisonRequest((_work(a), _work(b)), skeleton, most=1, ignore_common=False)
+        found = compare_in_process(request).pairs
+        if not found:
+            return None
+        sides = (found[0].passages_a, found[0].passages_b)
+        first, second = sides if found[0].a == a.attempt_id else sides[::-1]
+    else:
+        first, second = (tuple(Passage(*one) for one in side) for side in kept)
+    return _side(a, first), _side(b, second)
 
 
 def _work(one: LastSubmission) -> ComparedSubmission:
     return ComparedSubmission(one.attempt_id, tuple((file.path, file.text) for file in one.files))
 
 
-def _skeleton(service: WebService, assigned: AssignedTask) -> tuple[str, ...]:
-    task = cached_task(service, assigned.task, assigned.terms.version)
+def _skeleton(store: Store, files: FileStore, assigned: AssignedTask) -> tuple[str, ...]:
+    task = task_in(store, files, assigned.task, assigned.terms.version)
     try:
         scripts = () if task is None else sorted(task.skeleton.rglob("*.py"))
         return tuple(path.read_text(encoding="utf-8") for path in scripts)

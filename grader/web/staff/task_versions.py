@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.catalog.kept_tasks import text_files
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.tasks import find_tasks
 from grader.errors import GraderError, TaskError
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
 from grader.report.source_changes import FileChange, SourceChanges
 from grader.store.courses import AssignedTask, CourseFacts
 from grader.store.task_versions import task_at
+from grader.web.lookups.folder_tasks import folder_task
 from grader.web.service import WebService
 
 _SHORT = 10
@@ -44,7 +45,7 @@ def available_version(service: WebService, course: CourseFacts, task: AssignedTa
     place = "in the folder of tasks" if own else f"from {course.source}"
     try:
         if own:
-            found = load_task(task.task)
+            found = folder_task(task.task)
         else:
             wanted = task.offered_version or task.terms.version
             found = task_at(service.store, service.files, task.task, wanted)
@@ -68,7 +69,7 @@ def unset_tasks(tasks: tuple[AssignedTask, ...]) -> tuple[tuple[str, str, str], 
     found = []
     for name in find_tasks():
         try:
-            task = load_task(name)
+            task = folder_task(name)
         except TaskError:
             continue
         found += [

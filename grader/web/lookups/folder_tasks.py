@@ -1,0 +1,50 @@
+"""Tasks as their folders are now, read again only when a file in one has changed: settings ask for all of them."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from grader.catalog.tasks import load_task, skeleton_folder
+from grader.errors import GraderError
+from grader.model.task import Task
+from grader.settings import tasks_dir
+
+Files = tuple[tuple[str, int, int], ...]
+
+
+def folder_task(name: str) -> Task:
+    """The task in the folder of that name.
+
+    Raises:
+        UsageError, TaskError: as `load_task` says; that is remembered, too, until a file changes.
+    """
+    folder = tasks_dir() / name
+    found = _load(name, _files(folder), _files(skeleton_folder(folder)))
+    if isinstance(found, GraderError):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=256)
+def _load(name: str, _task: Files, _skeleton: Files) -> Task | GraderError:
+    try:
+        return load_task(name)
+    except GraderError as error:
+        return error
+
+
+def _files(folder: Path) -> Files:
+    """Every file below: its path, when it changed, in nanoseconds, and its size."""
+    found = []
+    for place, below, names in os.walk(folder):
+        below[:] = [one for one in below if one != "__pycache__"]
+        for name in names:
+            path = Path(place, name)
+            try:
+                stat = path.stat()
+            except OSError:
+                continue
+            found.append((str(path), stat.st_mtime_ns, stat.st_size))
+    return tuple(sorted(found))
