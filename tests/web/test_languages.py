@@ -61,7 +61,7 @@ def test_translations_name_what_the_text_names(code: str) -> None:
         if message.id:
             # Of a plural the singular may say "one" for the number.
             told = message.id if isinstance(message.id, str) else message.id[1]
-            said = message.string if isinstance(message.string, str) else message.string[-1]
+            said = message.string if isinstance(message.string, str) else (message.string or [""])[-1]
             assert sorted(PLACEHOLDER.findall(told)) == sorted(PLACEHOLDER.findall(said)), message.id
 
 
