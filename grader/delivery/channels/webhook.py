@@ -48,7 +48,7 @@ def _send(context: DeliveryContext, delivery: Delivery, hook: Webhook) -> str:
         return "not sent: whom it was about is gone"
     if not hook.url.startswith("https://") and not context.settings.webhook_private:
         raise DeliveryRefusedError("http:// would tell it to everybody on the way; give an https:// address")
-    headers: dict[bytes | str, bytes | str] = {
+    headers = {
         "content-type": "application/json",
         "user-agent": "grader-webhook/1",
         **signed_headers(webhook_secret(context.secret, hook), f"evt_{delivery.id}", datetime.now(UTC), body),
@@ -69,9 +69,7 @@ def _send(context: DeliveryContext, delivery: Delivery, hook: Webhook) -> str:
     raise DeliveryFailedError(answer, retry_in_s=wait_s)
 
 
-def _post(
-    settings: Settings, url: str, headers: Mapping[bytes | str, bytes | str], body: bytes
-) -> tuple[int, float | None]:
+def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, float | None]:
     """Status of the answer, and when it wants to be asked again; what else it says is not read."""
     certificates = ssl.create_default_context()
     if settings.ca_file is not None:
@@ -79,7 +77,7 @@ def _post(
     network = PublicNetwork(private=settings.webhook_private)
     with (
         httpcore.ConnectionPool(ssl_context=certificates, network_backend=network, retries=0) as pool,
-        pool.stream("POST", url, headers=headers, content=body) as response,
+        pool.stream("POST", url, headers=list(headers.items()), content=body) as response,
     ):
         told = {name.lower(): value for name, value in response.headers}
         wait = told.get(b"retry-after", b"").decode("latin-1")
