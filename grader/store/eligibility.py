@@ -260,7 +260,7 @@ _COUNTED = (
     AttemptRow.cached_from,
     AttemptRow.id,
 )
-_AT_THESE = bindparam("course_tasks", expanding=True)
+_AT_THESE: Any = bindparam("course_tasks", expanding=True)
 # Their own attempts, and those of others that count for them: by the few credits, as `+ 0` hides the index of tasks.
 _HAD = union_all(
     select(AttemptRow.person_id.label("person_id"), AttemptRow.course_task_id, *_COUNTED).where(
