@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, or_, select, text, tuple_, union_all
+from sqlalchemy import Connection, Row, and_, bindparam, or_, select, text, tuple_, union_all
 
 from grader.store.clock import database_now
 from grader.store.credits import companions

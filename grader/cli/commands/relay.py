@@ -1,7 +1,7 @@
 """Pass messages from the database to the broker, deliver mails and the like, and set right what crashes left.
 
-Runs beside web and workers until told to end; any number of relays may run, and none is missed for a while: submissions
-are taken all the same.
+It also deletes what retention rules say, and compares what classes hand in. Runs beside web and workers until told to
+end; any number of relays may run, and none is missed for a while: submissions are taken all the same.
 """
 
 from __future__ import annotations
