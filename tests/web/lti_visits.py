@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 
 from grader.delivery.channel import DeliveryContext, find_channels
 from grader.delivery.runner import DeliveryRunner
+from grader.lti import platform_http
 from grader.lti.platform_keys import forget_keys
 from grader.settings.schema import Settings
 from grader.store import lti_platforms
@@ -129,3 +130,10 @@ def platform_of(school: School) -> Iterator[TestPlatform]:
     (school.service.state_dir / "lti_key.pem").write_bytes(rsa_key("school").as_pem(private=True))
     with running_platform(school.service.tool_keys.public) as made:
         yield made
+    close_connections()
+
+
+def close_connections() -> None:
+    """End what is kept open to platforms, which are gone."""
+    platform_http._client().close()
+    platform_http._client.cache_clear()
