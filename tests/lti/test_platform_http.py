@@ -14,6 +14,7 @@ from starlette.routing import Route
 from grader.lti import platform_http
 from grader.lti.platform_http import PlatformError, ask, platform_address
 from tests.web.conftest import serving
+from tests.web.lti_visits import close_connections
 
 
 async def _drops() -> AsyncIterator[bytes]:
@@ -46,6 +47,7 @@ async def answer(request: Request) -> Response:
 def url() -> Iterator[str]:
     with serving(Starlette(routes=[Route("/{what}", answer)])) as url:
         yield url
+    close_connections()
 
 
 def test_an_answer_is_read(url: str) -> None:

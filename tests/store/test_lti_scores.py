@@ -14,7 +14,8 @@ from grader.store.lti_scores import CHANNEL, SCORE_SCOPE, score_sent, score_to_s
 from grader.store.tables.person import Role
 from tests.store.campus import Campus, verdict_of
 
-TERMS = PlatformTerms("Moodle", "https://moodle.example", "client", *(["https://moodle.example/x"] * 3))
+_AT = "https://moodle.example"
+TERMS = PlatformTerms("Moodle", _AT, "client", f"{_AT}/auth", f"{_AT}/token", f"{_AT}/keys")
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
+from httpx2 import Response
 from sqlalchemy import func, select
 
 from grader.delivery.channel import DeliveryContext, find_channels
 from grader.delivery.runner import DeliveryRunner
+from grader.lti import platform_http
 from grader.lti.platform_keys import forget_keys
 from grader.settings.schema import Settings
 from grader.store import lti_platforms
@@ -48,14 +49,14 @@ def launch(
     *,
     sign: Callable[[dict[str, Any]], str] | None = None,
     headers: dict[str, str] | None = None,
-) -> httpx.Response:
+) -> Response:
     """A whole launch; the answer to the platform's form."""
     asked = begin(browser, platform)
     token = (sign or platform.sign)(claims(asked["nonce"]))
     return browser.post("/lti/launch", data={"state": asked["state"], "id_token": token}, headers=headers)
 
 
-def arrive(browser: Browser, first: httpx.Response) -> httpx.Response:
+def arrive(browser: Browser, first: Response) -> Response:
     """Follow our own redirects, as a browser does."""
     answer = first
     while answer.status_code == 303:
@@ -64,15 +65,15 @@ def arrive(browser: Browser, first: httpx.Response) -> httpx.Response:
 
 
 def come(
-    school: School, platform: TestPlatform, subject: str = "u1", role: str = "Learner", **more: Any
-) -> tuple[Browser, httpx.Response]:
+    school: School, platform: TestPlatform, subject: str = "u1", role: str = "Learner", /, **more: Any
+) -> tuple[Browser, Response]:
     """Somebody follows a link of the platform, and this is where they end."""
     browser = school.client()
     answer = launch(browser, platform, lambda nonce: platform.claims(nonce, subject, role, **more))
     return browser, arrive(browser, answer)
 
 
-def fields(page: httpx.Response | str) -> dict[str, str]:
+def fields(page: Response | str) -> dict[str, str]:
     """The hidden fields of a page's forms."""
     text = page if isinstance(page, str) else page.text
     return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', text))
@@ -129,3 +130,10 @@ def platform_of(school: School) -> Iterator[TestPlatform]:
     (school.service.state_dir / "lti_key.pem").write_bytes(rsa_key("school").as_pem(private=True))
     with running_platform(school.service.tool_keys.public) as made:
         yield made
+    close_connections()
+
+
+def close_connections() -> None:
+    """End what is kept open to platforms, which are gone."""
+    platform_http._client().close()
+    platform_http._client.cache_clear()

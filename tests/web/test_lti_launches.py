@@ -242,7 +242,7 @@ def test_by_https_the_cookie_comes_along_from_other_sites_and_into_frames(
     school: School, platform: TestPlatform
 ) -> None:
     browser = school.client()
-    browser.base_url = "https://testserver"  # type: ignore[assignment]
+    browser.base_url = "https://testserver"
     answer = browser.get(address("/lti/login", **platform.login()))
     cookie = answer.headers["set-cookie"]
     assert cookie.startswith("__Host-lti-")
