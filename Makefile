@@ -23,7 +23,7 @@ help:
 	@echo "make images  build the containers' images; OFFLINE=1 needs no image registry, only Debian's packages"
 	@echo "make up      make secrets once, and start the service with docker-compose (after make images)"
 	@echo "make lock    pin the newest versions in requirements.lock, requirements-dev.lock and containers/*.lock"
-	@echo "make texts   gather the pages' texts into grader/locale/*.po, to be translated there"
+	@echo "make texts   gather the pages' texts into grader/translation/*.po, to be translated there"
 	@echo "make clean   remove .venv and everything that was built or cached"
 
 setup: $(VENV)/.installed
@@ -128,7 +128,7 @@ texts: $(VENV)/.installed-dev
 	mkdir -p build
 	$(BIN)/pybabel --quiet extract --mapping-file pyproject.toml --keyword _ --add-location file --sort-by-file \
 	--project grader --output-file build/texts.pot $(TEXTS)
-	for catalog in grader/locale/*.po; do $(BIN)/pybabel --quiet update --ignore-pot-creation-date --no-fuzzy-matching \
+	for catalog in grader/translation/*.po; do $(BIN)/pybabel --quiet update --ignore-pot-creation-date --no-fuzzy-matching \
 	--input-file build/texts.pot --locale $$(basename $$catalog .po) --output-file $$catalog || exit; done
 
 clean:

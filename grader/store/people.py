@@ -62,7 +62,6 @@ def add_person(
     *,
     password: str | None = None,
     must_change: bool = False,
-    email: str | None = None,
     actor_id: int | None = None,
 ) -> int:
     """Make an account and return its id; without a password it can sign in with tokens only.
@@ -85,7 +84,6 @@ def add_person(
                     role=role,
                     password_hash=hashed,
                     must_change=must_change,
-                    email=email,
                     created_at=database_now(),
                 )
                 .returning(PersonRow.id)

@@ -287,12 +287,10 @@ def _answer(connection: Connection, one: _Taken, submission_id: int, origin: int
         )
         .returning(AttemptRow.id)
     ).scalar_one()
-    person_id, name = one.ready.handed.person_id, one.ready.handed.submission.name
-    grade = copy_grade(connection, origin, attempt_id, person_id, one.terms.id, name)
-    add_event(
-        connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin
-    )
-    recompute_standings(connection, one.terms.id, [person_id])
+    sender, name = one.ready.handed.person_id, one.ready.handed.submission.name
+    grade = copy_grade(connection, origin, attempt_id, sender, one.terms.id, name)
+    add_event(connection, attempt_id, 1, "judged", actor_id=sender, verdict=grade.verdict, cached_from=origin)
+    recompute_standings(connection, one.terms.id, [sender])
     notify_judged(connection, [attempt_id])
     return one.receipt(submission_id, attempt_id, AttemptState.JUDGED)
 

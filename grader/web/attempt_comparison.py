@@ -14,7 +14,8 @@ from grader.store.attempts import StoredAttempt, attempt, attempt_before
 from grader.store.credits import people_of
 from grader.store.grades import grade_of
 from grader.store.submissions import source_of
-from grader.web.security.access import Visitor, hidden_until
+from grader.web.security.access import Visitor
+from grader.web.security.attempt_feedback import hidden_until
 from grader.web.service import WebService
 
 

@@ -38,7 +38,7 @@ def texts() -> Iterator[str | tuple[str, ...]]:
 
 
 def catalog(code: str) -> Catalog:
-    with (ROOT / "locale" / f"{code}.po").open("rb") as file:
+    with (ROOT / "translation" / f"{code}.po").open("rb") as file:
         return read_po(file, locale=code, abort_invalid=True)
 
 

@@ -27,7 +27,8 @@ from grader.web.documents.counted_grade import with_counts
 from grader.web.documents.schemas import ERRORS, AttemptOut, CancelOut, EventOut, FindingsOut, RegradeOut
 from grader.web.error_responses import error_response
 from grader.web.learner.source_findings import findings_of_attempt
-from grader.web.security.access import V1, SignedIn, StaffAttempt, VisibleAttempt, hidden_until, not_found
+from grader.web.security.access import V1, SignedIn, StaffAttempt, VisibleAttempt, not_found
+from grader.web.security.attempt_feedback import hidden_until
 from grader.web.security.headers import REPORT_CSP
 from grader.web.service import ServiceDep
 from grader.web.stored_report import REPORT, STAFF_REPORT

@@ -27,7 +27,8 @@ from grader.web.archives.folder_names import plain_name
 from grader.web.archives.streamed_zip import ArchivedFile
 from grader.web.attempt_files import file_of, offered_files
 from grader.web.documents.conversions import attempts_out, events_out
-from grader.web.security.access import Visitor, hidden_until
+from grader.web.security.access import Visitor
+from grader.web.security.attempt_feedback import hidden_until
 from grader.web.service import WebService
 
 _AT_ONCE = 50

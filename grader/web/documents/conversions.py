@@ -24,7 +24,8 @@ from grader.store.tables.attempt import AttemptState
 from grader.web.attempt_comparison import AttemptComparison
 from grader.web.documents.change_schemas import ChangesOut, FileChangeOut, FindingChangeOut
 from grader.web.documents.schemas import AttemptOut, CellOut, EventOut, PlaceOut, TaskOut
-from grader.web.security.access import Visitor, hidden_until
+from grader.web.security.access import Visitor
+from grader.web.security.attempt_feedback import hidden_until
 from grader.web.service import WebService
 
 # Of events, what only staff should read: why our machines failed, who acted, whose attempt had the same files.

@@ -39,7 +39,8 @@ from grader.web.learner.attempts_left import attempts_left_at
 from grader.web.learner.source_findings import source_findings
 from grader.web.live.attempt_progress import attempt_progress
 from grader.web.lookups.catalog import cached_task
-from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, hidden_until, is_own, not_found
+from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, not_found
+from grader.web.security.attempt_feedback import hidden_until, is_own
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.stored_report import StoredReport

@@ -13,7 +13,8 @@ from grader.store.comment_library import MOST_POINTS, StoredEntry, entries_of
 from grader.store.comment_points import CommentChange, CommentPoints
 from grader.store.comment_replies import reply, settle, withdraw_comment
 from grader.web import flash
-from grader.web.security.access import Id, SignedIn, StaffAttempt, VisibleAttempt, hidden_until, not_found
+from grader.web.security.access import Id, SignedIn, StaffAttempt, VisibleAttempt, not_found
+from grader.web.security.attempt_feedback import hidden_until
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.review_page import ReviewForm, line_of, review_page

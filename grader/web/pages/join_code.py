@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from grader.errors import UsageError
 from grader.store import invitations, people
 from grader.store.invitations import InvitationPreview, InvitationResult
+from grader.store.mailboxes import set_address
 from grader.web import flash
 from grader.web.security.access import MaybeVisitor, Public, SignedIn, Visitor, too_many_requests
 from grader.web.security.rate_limits import JOIN_ADDRESS
@@ -84,8 +85,9 @@ def enter_new(
                     typed["login"],
                     typed["name"],
                     password=password,
-                    email=opens.email or None,
                 )
+                if opens.email:
+                    set_address(service.store, person_id, opens.email, actor_id=person_id)
         except UsageError as error:
             taken = "taken" in str(error)
             errors["login" if taken else "password"] = (

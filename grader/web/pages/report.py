@@ -7,7 +7,8 @@ from starlette.responses import Response
 
 from grader.web import stored_report
 from grader.web.attempt_files import file_of, packed_source
-from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, hidden_until, not_found
+from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, not_found
+from grader.web.security.attempt_feedback import hidden_until
 from grader.web.security.headers import REPORT_CSP
 from grader.web.service import ServiceDep, WebService
 

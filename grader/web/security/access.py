@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -18,10 +17,9 @@ from starlette.exceptions import HTTPException
 
 from grader.store.attempts import StoredAttempt, attempt
 from grader.store.courses import AssignedTask, CourseFacts, course, course_task
-from grader.store.credits import people_of
-from grader.store.gradebook import feedback_opens_at
 from grader.store.regrades import RegradeBatch, batch_facts, is_of
 from grader.store.tables.api_token import Scope
+from grader.web.security.attempt_feedback import is_own
 from grader.web.security.visitor import (
     API,
     V1,
@@ -60,8 +58,6 @@ __all__ = [
     "Visitor",
     "Worker",
     "current_visitor",
-    "hidden_until",
-    "is_own",
     "not_found",
     "too_many_requests",
 ]
@@ -265,24 +261,6 @@ VisibleCourseTask = Annotated[TaskInCourse, Depends(visible_course_task)]
 VisibleAttempt = Annotated[StoredAttempt, Depends(visible_attempt)]
 StaffAttempt = Annotated[StoredAttempt, Depends(staff_attempt)]
 StaffBatch = Annotated[RegradeBatch, Depends(staff_batch)]
-
-
-def is_own(service: WebService, visitor: Visitor, facts: StoredAttempt) -> bool:
-    """Whether an attempt counts for the visitor: handed in by them, or by their group."""
-    own = facts.person_id == visitor.account.id
-    return own or visitor.account.id in people_of(service.store, facts.id)
-
-
-def hidden_until(service: WebService, visitor: Visitor, facts: StoredAttempt) -> datetime | None:
-    """Until when this visitor may not see how the attempt went, or None: they may."""
-    if visitor.reads(facts.course_id):
-        return None
-    # What is told to one of a group is told to all of it: by the last of their dates.
-    opens = (
-        feedback_opens_at(service.store, facts.course_task_id, one)
-        for one in people_of(service.store, facts.id)
-    )
-    return max((at for at in opens if at is not None), default=None)
 
 
 def _only_reads(request: Request) -> bool:

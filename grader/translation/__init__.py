@@ -1,6 +1,6 @@
 """Texts of pages and mails in the language of whoever reads them, through gettext; English is what stands in the code.
 
-The language is the present request's, or the one of a block (`in_language`). Catalogs are `locale/LANGUAGE.po`;
+The language is the present request's, or the one of a block (`in_language`). Catalogs are `LANGUAGE.po` beside this;
 `make texts` brings them up to date. Knows no page.
 """
 
@@ -15,7 +15,7 @@ from gettext import GNUTranslations, NullTranslations
 from pathlib import Path
 
 ENGLISH = "en"
-_FOLDER = Path(__file__).parent / "locale"
+_FOLDER = Path(__file__).parent
 _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
