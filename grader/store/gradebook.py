@@ -99,8 +99,8 @@ def gradebook(
         ).all()
         # Whole lists at once, and a cell made once: of both there are thousands.
         counts: dict[tuple[int, int], int] = {
-            (person_id, task_id): number
-            for person_id, task_id, number in connection.execute(
+            (learner, task_id): number
+            for learner, task_id, number in connection.execute(
                 select(AttemptRow.person_id, AttemptRow.course_task_id, func.count())
                 .where(
                     AttemptRow.course_task_id.in_(ids),
@@ -111,13 +111,17 @@ def gradebook(
             ).all()
         }
         # By the few credits that groups have, not by all attempts of the tasks, whose index `+ 0` hides.
-        for person_id, task_id, number in connection.execute(
+        for credited, task_id, number in connection.execute(
             select(CreditRow.person_id, AttemptRow.course_task_id, func.count())
             .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
-            .where((AttemptRow.course_task_id + 0).in_(ids), AttemptRow.lane == Lane.INTERACTIVE)
+            .where(
+                (AttemptRow.course_task_id + 0).in_(ids),
+                AttemptRow.lane == Lane.INTERACTIVE,
+                *of(CreditRow.person_id),
+            )
             .group_by(AttemptRow.course_task_id, CreditRow.person_id)
         ).all():
-            counts[person_id, task_id] = counts.get((person_id, task_id), 0) + number
+            counts[credited, task_id] = counts.get((credited, task_id), 0) + number
         decision = aliased(OverrideRow)
         standings = connection.execute(
             select(
@@ -135,8 +139,8 @@ def gradebook(
         number = counts.pop((row.person_id, row.course_task_id), 0)
         cell = GradebookCell(number, row.attempt_id, result_of(row))
         cells.setdefault(row.person_id, {})[row.course_task_id] = cell
-    for (person_id, task_id), number in counts.items():
-        cells.setdefault(person_id, {})[task_id] = GradebookCell(number)
+    for (learner, task_id), number in counts.items():
+        cells.setdefault(learner, {})[task_id] = GradebookCell(number)
     lines = (GradebookLine(one.id, one.login, one.name, cells.get(one.id, {})) for one in people)
     if not anonymous:
         return Gradebook(tasks, tuple(lines))
