@@ -13,6 +13,7 @@ from grader.store.erasure import erase
 from grader.store.tables.person import COURSE_ROLES, Role
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
+from grader.web.security.sign_in import need_passwords
 from grader.web.staff import accounts
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep, ReaderRequestDep
 from grader.web.staff.form import FormDep
@@ -49,6 +50,7 @@ def change_details(request: CourseRequestDep, person_id: Id, form: FormDep) -> R
 @router.post("/courses/{course_id}/people/{person_id}/password")
 def reset(request: CourseRequestDep, person_id: Id) -> Response:
     """A one-time password for somebody who has forgotten theirs."""
+    need_passwords(request.service)
     one = _participant(request, person_id)
     made = accounts.reissue_passwords(request.service, request.visitor, request.course.id, [one.person_id])
     if not made:

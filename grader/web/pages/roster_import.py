@@ -10,6 +10,7 @@ from grader.store.personal_invitations import personal_invitations, revoke_perso
 from grader.store.tables.roster_import import Admission
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
+from grader.web.security.sign_in import need_passwords
 from grader.web.staff import accounts
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.csv_files import to_csv
@@ -45,7 +46,10 @@ def take_over(request: CourseRequestDep, form: FormDep) -> Response:
     """Keep the list to be taken over in the background; it is read again as it was previewed."""
     text = form.values.get("text", [""])[0]
     roster = read_text(text)
-    admission = form.one_of("admission", list(Admission)) if form.ticked("admission") else Admission.PASSWORD
+    usual = Admission.PASSWORD if request.service.sign_on.local_passwords else Admission.SIGN_ON
+    admission = form.one_of("admission", list(Admission)) if form.ticked("admission") else usual
+    if admission == Admission.PASSWORD:
+        need_passwords(request.service)
     if not roster.people or not form.good:
         return _preview(request, roster, text)
     import_id = roster_imports.begin(
@@ -69,6 +73,7 @@ def show_import(request: CourseRequestDep, import_id: Id) -> HTMLResponse:
 @router.get("/courses/{course_id}/people/one-time-passwords.csv")
 def passwords_csv(request: CourseRequestDep) -> Response:
     """One-time passwords that nobody has used yet, as often as it is asked for."""
+    need_passwords(request.service)
     kept = accounts.kept_passwords(request.service, request.visitor, request.course.id)
     return request.download("one-time-passwords.csv", "text/csv; charset=utf-8", handouts_csv(request, kept))
 
