@@ -10,6 +10,7 @@ from grader.store import certificates, enrolments, own_courses
 from grader.store.enrolment_details import EnrolmentDetails, set_details
 from grader.store.enrolments import Participant
 from grader.store.erasure import erase
+from grader.store.mailboxes import bounced_reason
 from grader.store.tables.person import COURSE_ROLES, Role
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
@@ -114,6 +115,7 @@ def _page(request: CourseRequest, one: Participant, error: str, status_code: int
         "person.html.j2",
         {
             "person": one,
+            "bounced": bounced_reason(store, one.email) if one.email else "",
             "own": own_courses.courses_of(store, one.person_id),
             "overview": learner_overview(store, course_id, one.person_id),
             "certificate": certificates.certificate_of(store, course_id, one.person_id),

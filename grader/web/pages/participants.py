@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.report.wording import plural
 from grader.store import enrolments
+from grader.store.delivery_channels import mail_problem
 from grader.store.enrolment_details import set_section
 from grader.store.enrolments import Participant
 from grader.store.one_time_passwords import without_own_password
@@ -154,6 +155,7 @@ def _page(
             "num_kept": len(accounts.kept_passwords(request.service, request.visitor, course_id))
             if teaches
             else 0,
+            "mails": not mail_problem(store),
             "num_invited": len(personal_invitations(store, course_id)) if teaches else 0,
             "form": form,
         },

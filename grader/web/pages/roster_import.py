@@ -5,7 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from grader.errors import UsageError
 from grader.store import roster_imports
+from grader.store.delivery_channels import mail_problem
+from grader.store.mail_requests import mail_each
 from grader.store.personal_invitations import personal_invitations, revoke_personal
 from grader.store.tables.roster_import import Admission
 from grader.web.confirmation import Question, ask_first, is_confirmed
@@ -67,7 +70,9 @@ def show_import(request: CourseRequestDep, import_id: Id) -> HTMLResponse:
         raise not_found()
     if found.finished_at is None:
         start_taking_over(request.service)
-    return request.page("roster_import.html.j2", {"found": found})
+    return request.page(
+        "roster_import.html.j2", {"found": found, "mails": not mail_problem(request.service.store)}
+    )
 
 
 @router.get("/courses/{course_id}/people/one-time-passwords.csv")
@@ -90,6 +95,21 @@ def links_csv(request: CourseRequestDep) -> Response:
         ),
     )
     return request.download("join-links.csv", "text/csv; charset=utf-8", table)
+
+
+@router.post("/courses/{course_id}/people/join-links/mail")
+def mail_links(request: CourseRequestDep) -> Response:
+    """Mail each of them their own link, where there is an address; who was mailed is not mailed again."""
+    try:
+        number = mail_each(request.service.store, request.course.id, actor_id=request.actor)
+    except UsageError as error:
+        return request.redirect("people", f"Nobody was mailed: {error}.", kind="problem")
+    text = (
+        f"Their links are on their way to {number}."
+        if number
+        else "Whoever has an address was mailed before."
+    )
+    return request.redirect("people", text, kind="done" if number else "note")
 
 
 @router.post("/courses/{course_id}/people/join-links/revoke")
