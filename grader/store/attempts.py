@@ -133,7 +133,7 @@ def attempts(
         )
         statement = statement.where(found.exists())
     if wanted.learners is not None:
-        statement = statement.where(*wanted.learners.conditions())
+        statement = statement.where(wanted.learners.among(CourseTaskRow.course_id))
     if before is not None:
         statement = statement.where(AttemptRow.id < before)
     with store.read() as connection:

@@ -102,7 +102,7 @@ def judge_failures(store: Store, course_id: int, learners: Learners | None = Non
                 CourseTaskRow.course_id == course_id,
                 AttemptRow.state == AttemptState.FAILED,
                 ~settled.exists(),
-                *(() if learners is None else (learners.among(course_id, AttemptRow.person_id),)),
+                *(() if learners is None else (learners.among(course_id),)),
             )
         ).one()
     return JudgeFailures(*row)

@@ -15,6 +15,7 @@ from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import add_event
 from grader.store.learners import ALL_LEARNERS, Learners
+from grader.store.notices import notify_comment
 from grader.store.pseudonyms import key_column, shown_name
 from grader.store.standings import recompute_standings
 from grader.store.tables import AttemptRow, CommentRow, CourseTaskRow, CreditRow, PersonRow
@@ -63,6 +64,7 @@ def reply(store: Store, attempt_id: int, comment_id: int, text: str, *, author_i
             .returning(CommentRow.id)
         ).scalar_one()
         add_event(connection, attempt_id, seq, "replied", actor_id=author_id, comment_id=made)
+        notify_comment(connection, attempt_id, made, author_id)
         return made
 
 
@@ -138,7 +140,7 @@ def num_unanswered(store: Store, course_id: int, learners: Learners = ALL_LEARNE
 
 
 def _of(course_id: int, learners: Learners) -> tuple[ColumnElement[bool], ...]:
-    return CourseTaskRow.course_id == course_id, learners.among(course_id, AttemptRow.person_id)
+    return CourseTaskRow.course_id == course_id, learners.among(course_id)
 
 
 def _waiting(*columns: Any) -> Select[Any]:

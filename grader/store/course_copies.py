@@ -1,16 +1,19 @@
 """A course held once more: its tasks on the same terms, with dates moved to another term, and nobody but chosen staff.
 
+How people grade in it comes along, with the library of comments; whom it talks to and what it told does not.
+
 Dates keep their place in the day and, by whole weeks, in the week, as clocks on the wall of the course's zone show
 them: what was due at 18:00 is due at 18:00, in summer and in winter.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from sqlalchemy import insert
+from sqlalchemy import ColumnElement, Connection, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
@@ -19,7 +22,15 @@ from grader.store.courses import DEFAULT_ZONE, AssignedTask, CourseFacts, TaskTe
 from grader.store.database import Store
 from grader.store.enrolments import enrol_within
 from grader.store.events import audit
-from grader.store.tables import CourseRow, CourseTaskRow
+from grader.store.tables import (
+    Base,
+    CommentEntryRow,
+    CourseRow,
+    CourseTaskRow,
+    GradingRulesRow,
+    RetentionRuleRow,
+    TaskGradingRow,
+)
 from grader.store.tables.person import Role
 
 
@@ -107,12 +118,37 @@ def copy_course(store: Store, course: CourseFacts, plan: CoursePlan, *, actor_id
                     insert(CourseTaskRow),
                     [_values(made, position, one, plan.shift) for position, one in enumerate(tasks, start=1)],
                 )
+            _copy_grading(connection, course.id, made)
+            for before, after in zip(tasks, read_tasks(connection, made), strict=True):
+                whose = TaskGradingRow.course_task_id == before.id
+                _copy_rows(connection, TaskGradingRow, whose, course_task_id=after.id)
             audit(connection, f"course:{made}", "course_copied", actor_id=actor_id, copied_from=course.id)
             for person_id in sorted(plan.staff):
                 enrol_within(connection, made, person_id, Role.INSTRUCTOR, actor_id=actor_id)
             return int(made)
     except IntegrityError:
         raise UsageError(f"there is a course named {plan.name} already") from None
+
+
+def _copy_grading(connection: Connection, course_id: int, made: int) -> None:
+    key = secrets.token_hex(32)
+    _copy_rows(
+        connection, GradingRulesRow, GradingRulesRow.course_id == course_id, course_id=made, pseudonym_key=key
+    )
+    _copy_rows(connection, RetentionRuleRow, RetentionRuleRow.course_id == course_id, course_id=made)
+    offered = (CommentEntryRow.course_id == course_id) & CommentEntryRow.retired_at.is_(None)
+    _copy_rows(connection, CommentEntryRow, offered, course_id=made)
+
+
+def _copy_rows(
+    connection: Connection, table: type[Base], which: ColumnElement[bool], **changed: object
+) -> None:
+    """Rows of a table once more, with these values instead of theirs."""
+    columns = [one for one in table.__table__.columns if one.name != "id"]
+    rows = connection.execute(select(*columns).where(which).order_by(*columns)).mappings()
+    copies = [{**row, **changed} for row in rows]
+    if copies:
+        connection.execute(insert(table), copies)
 
 
 def _values(course_id: int, position: int, task: AssignedTask, shift: DateShift) -> dict[str, object]:

@@ -22,6 +22,8 @@ from grader.store.tables.delivery import DeliveryRow, DeliveryState
 
 LEASE_S = 300.0
 """How long a delivery is its taker's; longer than any channel takes for one."""
+LONGEST_WAIT_S = 3600.0
+"""What is put off is looked at again by then: dates are moved, and nobody tells what waits for them."""
 KEPT_S = 90 * 86400.0
 """How long one that ended is kept, for the log and so that its key is not queued again."""
 
@@ -130,8 +132,11 @@ def failed(store: Store, delivery: Delivery, answer: str, *, retry_in_s: float |
 
 
 def postpone(store: Store, delivery: Delivery, reason: str, *, for_s: float) -> bool:
-    """Say that its time has not come: tried in so many seconds as if it had been queued then; no try is lost."""
-    due = database_now(for_s)
+    """Say that its time has not come: tried in so many seconds as if it had been queued then; no try is lost.
+
+    At the latest in `LONGEST_WAIT_S`.
+    """
+    due = database_now(min(for_s, LONGEST_WAIT_S))
     with store.write() as connection:
         return _change(connection, delivery, due_at=due, started_at=due, answer=reason)
 

@@ -18,6 +18,9 @@ from grader.store.database import Store
 from grader.store.eligibility import refusals_of, terms_of
 from grader.store.events import audit
 from grader.store.limits import ExamTime, Limit, Refusal
+from grader.store.lti_scores import CHANNEL as PLATFORM
+from grader.store.notices import CHANNEL as MAIL
+from grader.store.postponed_deliveries import hasten
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
@@ -120,7 +123,10 @@ def exam_overview(store: Store, course_task_id: int) -> ExamOverview:
 def release_feedback(
     store: Store, course_id: int, course_task_id: int, released: bool, *, actor_id: int | None
 ) -> bool:
-    """Tell learners how their exam went, or hide it again; False: it is no exam of this course, or so already."""
+    """Tell learners how their exam went, or hide it again; False: it is no exam of this course, or so already.
+
+    Mails about it, and what platforms are to know, have waited for that.
+    """
     with store.write() as connection:
         there = CourseTaskRow.released_at.is_(None) if released else CourseTaskRow.released_at.is_not(None)
         task = connection.execute(
@@ -137,6 +143,8 @@ def release_feedback(
         if task is not None:
             kind = "feedback_released" if released else "feedback_hidden"
             audit(connection, f"course:{course_id}", kind, actor_id=actor_id, task=task)
+            if released:
+                hasten(connection, course_id, (MAIL, PLATFORM))
         return task is not None
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 from grader.errors import UsageError
 from grader.store.database import Store
 from grader.store.events import audit
+from grader.store.lti_scores import note_scores
 from grader.store.tables import CourseTaskRow, GradingRulesRow, TaskGradingRow
 from grader.store.upsert import upsert
 
@@ -79,7 +80,7 @@ def task_gradings(store: Store, course_id: int) -> dict[int, TaskGrading]:
 def set_grading_rules(store: Store, course_id: int, rules: GradingRules, *, actor_id: int) -> None:
     """Set those of a course.
 
-    Showing names again where they were hidden is an audited act of its own kind.
+    Showing names again where they were hidden is an audited act of its own kind, and tells platforms the grades.
 
     Raises:
         UsageError: a number is out of bounds, or the forum is no https address.
@@ -96,6 +97,9 @@ def set_grading_rules(store: Store, course_id: int, rules: GradingRules, *, acto
         if "anonymous" in changed:
             kind = "anonymity_began" if changed.pop("anonymous") else "names_revealed"
             audit(connection, f"course:{course_id}", kind, actor_id=actor_id)
+            tasks = select(CourseTaskRow.id).where(CourseTaskRow.course_id == course_id)
+            for course_task_id in connection.execute(tasks).scalars().all():
+                note_scores(connection, course_task_id, again=True)
         if changed:
             audit(connection, f"course:{course_id}", "grading_rules_set", actor_id=actor_id, **changed)
 
@@ -130,6 +134,7 @@ def set_task_grading(
                 actor_id=actor_id,
                 course_task_id=course_task_id,
             )
+            note_scores(connection, course_task_id, again=True)
         audit(
             connection,
             f"course:{course_id}",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
@@ -22,7 +22,6 @@ from grader.store.questions import LastWord, last_words, unanswered
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
-    EnrolmentRow,
     GradeRow,
     OverrideRow,
     PersonRow,
@@ -87,8 +86,7 @@ def held_attempts(store: Store, course_id: int, learners: Learners = ALL_LEARNER
         .join(AttemptRow, AttemptRow.id == GradeRow.attempt_id)
         .join(PersonRow, PersonRow.id == AttemptRow.person_id)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
-        .join(EnrolmentRow, _ENROLLED)
-        .where(CourseTaskRow.course_id == course_id, *learners.conditions(), *_UNDECIDED)
+        .where(CourseTaskRow.course_id == course_id, learners.among(course_id), *_UNDECIDED)
         .order_by(GradeRow.created_at, AttemptRow.id)
     )
     with store.read() as connection:
@@ -114,8 +112,7 @@ def num_held(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) ->
         .select_from(GradeRow)
         .join(AttemptRow, AttemptRow.id == GradeRow.attempt_id)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
-        .join(EnrolmentRow, _ENROLLED)
-        .where(CourseTaskRow.course_id == course_id, *learners.conditions(), *_UNDECIDED)
+        .where(CourseTaskRow.course_id == course_id, learners.among(course_id), *_UNDECIDED)
     )
     with store.read() as connection:
         return connection.execute(statement).scalar_one()
@@ -189,6 +186,3 @@ def _undecided() -> tuple[Any, ...]:
 
 
 _UNDECIDED = _undecided()
-_ENROLLED = and_(
-    EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == AttemptRow.person_id
-)

@@ -8,7 +8,7 @@ from sqlalchemy import or_, select, update
 
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.deliveries import TAKEN_COLUMNS, Delivery, free, taken_delivery
+from grader.store.deliveries import LONGEST_WAIT_S, TAKEN_COLUMNS, Delivery, free, taken_delivery
 from grader.store.tables import DeliveryRow
 from grader.store.tables.delivery import DeliveryState
 
@@ -47,10 +47,11 @@ def join_waiting(store: Store, delivery: Delivery, *, limit: int = 500) -> tuple
 
 
 def release(store: Store, delivery: Delivery, ids: Collection[int], *, for_s: float) -> None:
-    """Let those of them that joined it go their own way, in so many seconds."""
+    """Let those of them that joined it go their own way, in so many seconds, as `postpone` does."""
+    due = database_now(min(for_s, LONGEST_WAIT_S))
     with store.write() as connection:
         connection.execute(
             update(DeliveryRow)
             .where(DeliveryRow.joined_id == delivery.id, DeliveryRow.id.in_(ids))
-            .values(joined_id=None, due_at=database_now(for_s), started_at=database_now(for_s))
+            .values(joined_id=None, due_at=due, started_at=due, tried_at=database_now())
         )

@@ -1,4 +1,4 @@
-"""All comments on what one person has handed in for a course. Changes nothing."""
+"""All comments on what counts for one person in a course, where it is graded by name. Changes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from datetime import datetime
 
 from sqlalchemy import select
 
+from grader.store.credits import counts_for
 from grader.store.database import Store
+from grader.store.pseudonyms import key_column
 from grader.store.tables import AttemptRow, CommentRow, CourseTaskRow, PersonRow
 
 
@@ -33,7 +35,12 @@ def comments_for(
             .join(AttemptRow, AttemptRow.id == CommentRow.attempt_id)
             .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
             .outerjoin(PersonRow, PersonRow.id == CommentRow.author_id)
-            .where(CourseTaskRow.course_id == course_id, AttemptRow.person_id == person_id)
+            .where(
+                CourseTaskRow.course_id == course_id,
+                counts_for([person_id]),
+                CommentRow.withdrawn_at.is_(None),
+                key_column(AttemptRow.course_task_id).is_(None),
+            )
             .order_by(CommentRow.id.desc())
             .limit(limit)
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy.orm import aliased
 
-from grader.store.tables import EnrolmentRow
+from grader.store.database import Store
+from grader.store.tables import AttemptRow, CourseTaskRow, CreditRow, EnrolmentRow
 from grader.store.tables.person import Role
 
 
@@ -17,17 +19,38 @@ class Learners:
 
     section: str | None = None
 
-    def conditions(self) -> tuple[ColumnElement[bool], ...]:
+    def conditions(self, enrolment: Any = EnrolmentRow) -> tuple[ColumnElement[bool], ...]:
         """For statements that have each person's enrolment."""
-        learns = EnrolmentRow.role == Role.LEARNER
-        return (learns,) if self.section is None else (learns, EnrolmentRow.section == self.section)
+        learns = enrolment.role == Role.LEARNER
+        return (learns,) if self.section is None else (learns, enrolment.section == self.section)
 
-    def among(self, course_id: Any, person_id: Any) -> ColumnElement[bool]:
-        """For all others: whether the person of that column is one of them in the course of that column."""
-        there = select(EnrolmentRow.id).where(
-            EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id, *self.conditions()
+    def among(self, course_id: Any) -> ColumnElement[bool]:
+        """For all others: whether an attempt counts for one of them, the sender or another of their group.
+
+        A condition on `AttemptRow`; `course_id`: of the attempt, a column or a number.
+        """
+        enrolment, credit = aliased(EnrolmentRow), aliased(CreditRow)
+        shared = select(credit.person_id).where(credit.submission_id == AttemptRow.submission_id)
+        there = select(enrolment.id).where(
+            enrolment.course_id == course_id,
+            or_(
+                enrolment.person_id == AttemptRow.person_id,
+                enrolment.person_id.in_(shared.correlate(AttemptRow)),
+            ),
+            *self.conditions(enrolment),
         )
-        return there.exists()
+        return there.correlate_except(enrolment, credit).exists()
 
 
 ALL_LEARNERS = Learners()
+
+
+def is_among(store: Store, attempt_id: int, learners: Learners) -> bool:
+    """Whether an attempt counts for one of these learners of its course."""
+    found = (
+        select(AttemptRow.id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .where(AttemptRow.id == attempt_id, learners.among(CourseTaskRow.course_id))
+    )
+    with store.read() as connection:
+        return connection.execute(found).first() is not None

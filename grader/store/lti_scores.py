@@ -19,6 +19,7 @@ from grader.model.grade import Verdict
 from grader.store.clock import database_now, now
 from grader.store.database import Store
 from grader.store.deliveries import enqueue
+from grader.store.pseudonyms import key_column
 from grader.store.tables import (
     CourseTaskRow,
     EnrolmentRow,
@@ -280,6 +281,8 @@ _EVERYBODY = (
         CourseTaskRow.id == bindparam("task"),
         LtiPlatformRow.disabled_at.is_(None),
         LtiMemberRow.left_at.is_(None),
+        # Graded anonymously, it would be told under a name there; it is once names are shown again.
+        key_column(CourseTaskRow.id).is_(None),
     )
     .order_by(LtiMemberRow.context_id, LtiMemberRow.person_id)
 )

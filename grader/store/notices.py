@@ -53,6 +53,12 @@ def notify_decided(connection: Connection, attempt_id: int, seq: int) -> None:
     _tell_owners(connection, MailKind.DECIDED, attempt_id, {}, key=f"{attempt_id}.{seq}")
 
 
+def notify_request_decided(connection: Connection, attempt_id: int, request_id: int) -> None:
+    """Tell those for whom an attempt counts what became of the request that somebody looks at it again."""
+    told = {"request": request_id}
+    _tell_owners(connection, MailKind.DECIDED, attempt_id, told, key=f"request.{request_id}")
+
+
 def notify_comment(connection: Connection, attempt_id: int, comment_id: int, author_id: int) -> None:
     """Tell an attempt's learner that somebody else has remarked something on it."""
     told = {"comment": comment_id}

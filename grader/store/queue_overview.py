@@ -73,7 +73,7 @@ def num_waiting(store: Store, course_id: int, learners: Learners | None = None) 
         .where(CourseTaskRow.course_id == course_id, AttemptRow.state == AttemptState.QUEUED)
     )
     if learners is not None:
-        statement = statement.where(learners.among(course_id, AttemptRow.person_id))
+        statement = statement.where(learners.among(course_id))
     with store.read() as connection:
         return connection.execute(statement).scalar_one()
 

@@ -21,6 +21,7 @@ from grader.store.credits import latest_due_at
 from grader.store.database import Store
 from grader.store.events import add_event, audit
 from grader.store.learners import ALL_LEARNERS, Learners
+from grader.store.notices import notify_request_decided
 from grader.store.pseudonyms import key_column, shown_name
 from grader.store.tables import (
     AttemptRow,
@@ -126,6 +127,7 @@ def decide_request(
             decision=decision,
             reason=reply,
         )
+        notify_request_decided(connection, row.attempt_id, request_id)
         course_id = connection.execute(
             select(CourseTaskRow.course_id).where(CourseTaskRow.id == attempt.course_task_id)
         ).scalar_one()
@@ -178,7 +180,7 @@ def _open_in(course_id: int, learners: Learners) -> tuple[ColumnElement[bool], .
     return (
         CourseTaskRow.course_id == course_id,
         RegradeRequestRow.decided_at.is_(None),
-        learners.among(course_id, AttemptRow.person_id),
+        learners.among(course_id),
     )
 
 

@@ -257,7 +257,7 @@ def is_of(store: Store, batch: str, learners: Learners) -> bool:
     elsewhere = (
         select(AttemptRow.id)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
-        .where(AttemptRow.batch == batch, ~learners.among(CourseTaskRow.course_id, AttemptRow.person_id))
+        .where(AttemptRow.batch == batch, ~learners.among(CourseTaskRow.course_id))
         .limit(1)
     )
     with store.read() as connection:

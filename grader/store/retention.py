@@ -1,7 +1,7 @@
 """Rules that say how long evidence and scripts are kept, and what they delete. Grades, points and findings stay.
 
 The site has a rule, and a course may have a shorter one; days count from an attempt's end, by the database's clock.
-What waits for a person stays: held attempts, and whatever is being judged again.
+What waits for a person stays: held attempts, what a learner asked to be looked at, and whatever is judged again.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from grader.store.tables import (
     EventRow,
     GradeRow,
     OverrideRow,
+    RegradeRequestRow,
     RetentionRuleRow,
     SourceRow,
 )
@@ -270,6 +271,10 @@ def _due(course_id: int, rule: RetentionRule, content: Content) -> ColumnElement
     held = select(GradeRow.attempt_id).where(
         GradeRow.attempt_id == AttemptRow.id, GradeRow.verdict == Verdict.HELD, ~decided.exists()
     )
+    asked = select(RegradeRequestRow.id).where(
+        RegradeRequestRow.root_id == func.coalesce(AttemptRow.regrade_of, AttemptRow.id),
+        RegradeRequestRow.decided_at.is_(None),
+    )
     return and_(
         AttemptRow.course_task_id.in_(select(CourseTaskRow.id).where(CourseTaskRow.course_id == course_id)),
         AttemptRow.state.in_(FINAL),
@@ -277,6 +282,7 @@ def _due(course_id: int, rule: RetentionRule, content: Content) -> ColumnElement
         or_(~marked.exists(), left.exists()),
         ~judged_again.exists(),
         ~held.exists(),
+        ~asked.exists(),
     )
 
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from sqlalchemy import Connection, Row, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from grader.store import credentials
+from grader.store import credentials, one_time_passwords
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
@@ -123,6 +123,7 @@ def _by_address(connection: Connection, identity: VouchedIdentity) -> SignedOn |
     connection.execute(
         update(PersonRow).where(PersonRow.id == person_id).values(password_hash=None, must_change=False)
     )
+    one_time_passwords.forget(connection, [person_id])
     credentials.end_all(connection, [person_id])
     add_identity(connection, person_id, identity, actor_id=None)
     return SignedOn(person_id, linked=True)
@@ -172,6 +173,7 @@ def _used(connection: Connection, person_id: int, identity: VouchedIdentity) -> 
         .where(PersonRow.id == person_id, PersonRow.must_change)
         .values(password_hash=None, must_change=False)
     )
+    one_time_passwords.forget(connection, [person_id])
 
 
 def _free_login(connection: Connection, wanted: str) -> str:

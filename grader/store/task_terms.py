@@ -10,6 +10,7 @@ from grader.store.courses import AssignedTask, TaskTerms, lock_course
 from grader.store.database import Store
 from grader.store.events import audit
 from grader.store.exam_freeze import refuse_during_exam
+from grader.store.notices import notify_dates
 from grader.store.standings import recompute_standings
 from grader.store.tables import CourseTaskRow
 
@@ -28,6 +29,8 @@ def change_terms(
             refuse_during_exam(connection, task.id)
         connection.execute(update(CourseTaskRow).where(CourseTaskRow.id == task.id).values(**asdict(terms)))
         recompute_standings(connection, task.id)
+        if (task.terms.opens_at, task.terms.due_at) != (terms.opens_at, terms.due_at):
+            notify_dates(connection, task.id)
         audit(
             connection,
             f"course:{task.course_id}",

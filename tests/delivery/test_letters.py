@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,18 +16,26 @@ from grader.store import (
     announcements,
     courses,
     enrolments,
+    exams,
     extensions,
     invitations,
     mail_requests,
     regrades,
     reviews,
 )
+from grader.store.comment_replies import reply
 from grader.store.course_time_zone import set_time_zone
 from grader.store.delivery_channels import note_channel
 from grader.store.extensions import Extension
+from grader.store.grading_rules import GradingRules, set_grading_rules
+from grader.store.learner_groups import make_group, put_into_group
 from grader.store.mailboxes import choose, mail_address, note_bounced, set_address
+from grader.store.personal_invitations import PersonalInvitation, invite_each, personal_invitations
+from grader.store.regrade_requests import ask_for_regrade, decide_request
 from grader.store.tables.mail import MailKind
 from grader.store.tables.person import Role
+from grader.store.tables.regrade_request import RequestDecision
+from grader.store.task_terms import change_terms
 from tests.delivery.conftest import SECRET, SITE, MailSite, html
 from tests.store.campus import VERSION, verdict_of
 
@@ -319,3 +328,88 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 def test_addresses_are_kept_in_lower_case() -> None:
     assert mail_address(" Anna.B+x@Example.ORG ") == "anna.b+x@example.org"
+
+
+def test_answers_to_comments_go_to_the_other_side(mail_site: MailSite) -> None:
+    campus, store = mail_site.campus, mail_site.store
+    attempt = campus.judge(campus.anna)
+    made = reviews.comment(store, attempt, "Why twice?", author_id=campus.ines)
+    mail_site.collected()
+    mail_site.inbox.mails.clear()
+    reply(store, attempt, made, "It was slow.", author_id=campus.anna)
+    queue_summaries(store, datetime(2031, 1, 31, 7, 10, tzinfo=UTC), hour=7)
+    mail_site.collected()
+    ((to, _, text),) = mail_site.texts()
+    assert to.startswith("Ines")
+    assert "1 answer to comments" in text
+    assert "It was slow" not in text, "that is counted, not told"
+    reply(store, attempt, made, "I see.", author_id=campus.ines)
+    mail_site.collected()
+    assert subjects(mail_site)[1:] == ["Anna: ddp-toy: a comment on your work (Distributed training)"]
+    assert "> I see." in mail_site.texts()[1][2]
+
+
+def test_what_became_of_a_request_reaches_all_of_a_group(mail_site: MailSite) -> None:
+    campus, store, by = mail_site.campus, mail_site.store, mail_site.campus.ines
+    set_grading_rules(store, campus.course, GradingRules(regrade_days=7), actor_id=by)
+    group = make_group(store, campus.course, "Blue", actor_id=by)
+    for one in (campus.anna, campus.ben):
+        put_into_group(store, campus.course, group, one, actor_id=by)
+    attempt = campus.judge(campus.anna)
+    asked = ask_for_regrade(store, attempt, "Look again", person_id=campus.anna)
+    queue_summaries(store, datetime(2031, 1, 31, 7, 10, tzinfo=UTC), hour=7)
+    mail_site.collected()
+    ((to, _, text),) = mail_site.texts()
+    assert (to.split()[0], "1 request that somebody looks at a grade again" in text) == ("Ines", True)
+    reviews.override(store, attempt, Verdict.ACCEPTED, 88.0, "so", actor_id=by)
+    decide_request(store, asked, RequestDecision.CHANGED, "You are right.", actor_id=by)
+    mail_site.collected()
+    told = mail_site.texts()[1:]
+    assert sorted(to.split()[0] for to, _, _ in told) == ["Anna", "Ben"]
+    assert all("88 of 100" in text and "> You are right." in text for _, _, text in told)
+
+
+def test_how_an_exam_went_is_mailed_when_it_is_released(mail_site: MailSite) -> None:
+    campus, store = mail_site.campus, mail_site.store
+    choose(store, campus.anna, {MailKind.VERDICT: True})
+    campus.set_task(due_at=NOW + timedelta(hours=1), exam_minutes=60)
+    mail_site.collected()
+    mail_site.inbox.mails.clear()
+    exams.begin(store, campus.task, campus.anna)
+    attempts = [campus.judge(campus.anna) for _ in range(2)]
+    mail_site.collected()
+    assert mail_site.inbox.mails == []
+    assert exams.release_feedback(store, campus.course, campus.task, True, actor_id=campus.ines)
+    mail_site.deliver()
+    ((to, subject, text),) = mail_site.texts()
+    assert (to.split()[0], subject) == ("Anna", "2 attempts judged (Distributed training)")
+    assert all(f"{SITE}/attempts/{one}" in text for one in attempts)
+
+
+def test_dates_that_are_moved_on_a_tasks_page_are_told(mail_site: MailSite) -> None:
+    campus, store = mail_site.campus, mail_site.store
+    task = courses.course_task(store, campus.task)
+    assert task is not None
+    change_terms(store, task, replace(task.terms, weight=3.0), actor_id=campus.ines)
+    mail_site.collected()
+    assert mail_site.inbox.mails == [], "its dates are the same"
+    change_terms(store, task, replace(task.terms, due_at=NOW + timedelta(days=3)), actor_id=campus.ines)
+    mail_site.collected()
+    assert [one.partition(":")[0] for one in subjects(mail_site)] == ["Anna", "Ben"]
+
+
+def test_those_of_a_list_are_mailed_their_own_link_once(mail_site: MailSite) -> None:
+    campus, store = mail_site.campus, mail_site.store
+    listed = [
+        PersonalInvitation(name, name.title(), Role.LEARNER, address, None, None)
+        for name, address in (("mia", "mia@example.org"), ("leo", None), ("kim", "kim@@example.org"))
+    ]
+    with store.write() as connection:
+        invite_each(connection, campus.course, listed, actor_id=campus.ines)
+    assert mail_requests.mail_each(store, campus.course, actor_id=campus.ines) == 1
+    assert mail_requests.mail_each(store, campus.course, actor_id=campus.ines) == 0
+    mail_site.deliver()
+    ((to, _, text),) = mail_site.texts()
+    code = next(one.code for one in personal_invitations(store, campus.course) if one.login == "mia")
+    assert to == "mia@example.org"
+    assert f"{SITE}/join/{code}" in text

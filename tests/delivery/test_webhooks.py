@@ -19,11 +19,12 @@ from grader.delivery.webhooks.signature import webhook_secret
 from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.settings.schema import Settings
-from grader.store import deliveries, extensions, people, regrades, reviews, schema, webhooks
+from grader.store import attempts, deliveries, extensions, people, regrades, reviews, schema, webhooks
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.deliveries import LoggedDelivery
 from grader.store.extensions import Extension
+from grader.store.grading_rules import GradingRules, set_grading_rules
 from grader.store.tables import DeliveryRow, WebhookRow
 from grader.store.tables.delivery import DeliveryState
 from grader.store.tables.webhook import WebhookEvent
@@ -292,3 +293,17 @@ def test_only_chosen_events_are_told(site: HookSite) -> None:
     assert [one["type"] for one in site.told()] == ["grade.changed"]
     with pytest.raises(UsageError, match="at least one"):
         add_webhook(store, course, site.receiver.url, [], actor_id=None)
+
+
+def test_of_a_task_that_is_graded_anonymously_nobody_is_named(site: HookSite) -> None:
+    campus = site.campus
+    set_grading_rules(site.store, campus.course, GradingRules(anonymous=True), actor_id=campus.ines)
+    attempt = campus.judge(campus.anna)
+    site.deliver()
+    shown = attempts.attempt(site.store, attempt)
+    assert shown is not None
+    nobody = {"id": None, "login": shown.person, "name": shown.person, "external_id": None}
+    told = [one["data"] for one in site.told()]
+    assert told
+    assert all(isinstance(one, dict) and one["person"] == nobody for one in told)
+    assert "anna" not in json.dumps(told).lower()

@@ -12,6 +12,7 @@ import pytest
 from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.store import (
+    announcements,
     certificates,
     class_list,
     course_copies,
@@ -26,19 +27,32 @@ from grader.store import (
     late_days,
     own_courses,
     regrades,
+    retention,
     reviews,
     task_drafts,
     task_order,
     task_withdrawal,
 )
 from grader.store.archived_courses import CourseArchivedError
+from grader.store.comment_library import LibraryComment, add_entry, entries_of, retire_entry
+from grader.store.comment_points import CommentPoints
 from grader.store.course_copies import CoursePlan
 from grader.store.courses import TaskTerms
 from grader.store.extensions import Extension, extend
 from grader.store.files import FolderFiles
+from grader.store.grading_rules import (
+    GradingRules,
+    TaskGrading,
+    grading_rules,
+    set_grading_rules,
+    set_task_grading,
+    task_gradings,
+)
 from grader.store.limits import LateBank, Limit, Refusal
 from grader.store.people import account_by_login
 from grader.store.progress import progress
+from grader.store.pseudonyms import anonymous_tasks
+from grader.store.retention import RetentionRule
 from grader.store.submissions import Receipt
 from grader.store.tables.person import Role
 from tests.store.campus import Campus
@@ -170,6 +184,34 @@ def test_a_copy_has_the_terms_at_dates_of_the_new_term(campus: Campus) -> None:
     assert [one.login for one in enrolments.participants(store, made)] == ["ines"]
     with pytest.raises(UsageError, match="ddp-spring"):
         course_copies.copy_course(store, facts, plan, actor_id=campus.ines)
+
+
+def test_a_copy_is_graded_as_the_course_was_and_tells_nobody_of_it(campus: Campus) -> None:
+    store, by = campus.store, campus.ines
+    second = campus.set_task("another")
+    set_grading_rules(store, campus.course, GradingRules(True, 7, True, 3), actor_id=by)
+    set_task_grading(store, campus.course, second, TaskGrading(alone=True, leaderboard="points"), actor_id=by)
+    kept, gone = (
+        add_entry(store, campus.course, LibraryComment(name, "text", CommentPoints(-2.0)), actor_id=by)
+        for name in ("kept", "gone")
+    )
+    retire_entry(store, campus.course, gone, actor_id=by)
+    retention.set_rule(store, campus.course, RetentionRule(30, 90), actor_id=by)
+    announcements.announce(store, campus.course, "News", "text", author_id=by)
+    facts = courses.course(store, campus.course)
+    assert facts is not None
+    plan = CoursePlan("again", "Again", None, course_copies.DateShift(0, UTC), [by])
+    made = course_copies.copy_course(store, facts, plan, actor_id=by)
+    assert grading_rules(store, made) == GradingRules(True, 7, True, 3)
+    copied = {one.task: one.id for one in courses.tasks_of(store, made)}
+    assert task_gradings(store, made) == {copied["another"]: TaskGrading(alone=True, leaderboard="points")}
+    (entry,) = entries_of(store, made)
+    assert entry.comment == LibraryComment("kept", "text", CommentPoints(-2.0))
+    assert entry.id != kept
+    assert retention.rule_of(store, made) == RetentionRule(30, 90)
+    assert announcements.announcements_of(store, made) == ()
+    keys = [set(anonymous_tasks(store, one).values()) for one in (campus.course, made)]
+    assert not keys[0] & keys[1], "pseudonyms of both courses would be the same"
 
 
 def test_a_renamed_course_remembers_its_file(campus: Campus) -> None:

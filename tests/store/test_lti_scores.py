@@ -7,6 +7,12 @@ import pytest
 from grader.model.grade import Verdict
 from grader.store import deliveries, lti_contexts, lti_platforms, lti_rosters, reviews
 from grader.store.database import Store
+from grader.store.grading_rules import (
+    GradingRules,
+    TaskGrading,
+    set_grading_rules,
+    set_task_grading,
+)
 from grader.store.lti_contexts import ContextFacts, PlatformContext
 from grader.store.lti_platforms import PlatformTerms
 from grader.store.lti_rosters import RosterMember
@@ -79,3 +85,27 @@ def test_a_registration_link_holds_once_and_again_where_nothing_came_of_it(store
     lti_platforms.register(store, token, TERMS)
     lti_platforms.give_back_registration(store, token)
     assert not lti_platforms.registration_open(store, token)
+
+
+def test_grades_of_an_anonymous_task_are_told_once_names_are_shown(
+    campus: Campus, context: PlatformContext
+) -> None:
+    store, by = campus.store, campus.ines
+    with store.write() as connection:
+        lti_contexts.note_member(connection, context, campus.anna, "u1")
+    campus.judge(campus.anna, grade=verdict_of(Verdict.REJECTED, 40.0))
+    set_grading_rules(store, campus.course, GradingRules(anonymous=True), actor_id=by)
+    key = (context.id, campus.anna, campus.task)
+    assert score_to_send(store, *key, 1) is None, "it was on its way"
+    campus.judge(campus.anna, grade=verdict_of(points=80.0))
+    send_all(store, campus.course)
+    assert num_queued(store, campus.course) == 1
+    set_task_grading(store, campus.course, campus.task, TaskGrading(anonymous=False), actor_id=by)
+    assert num_queued(store, campus.course) == 2
+    told = score_to_send(store, *key, 2)
+    assert told is not None
+    assert told.points == 80.0
+    score_sent(store, told)
+    set_task_grading(store, campus.course, campus.task, TaskGrading(), actor_id=by)
+    set_grading_rules(store, campus.course, GradingRules(), actor_id=by)
+    assert num_queued(store, campus.course) == 3

@@ -18,6 +18,8 @@ from grader.store.database import Store
 from grader.store.events import add_live_events, audit_of, events_of
 from grader.store.files import FileMissingError, FolderFiles
 from grader.store.gradebook import gradebook
+from grader.store.grading_rules import GradingRules, set_grading_rules
+from grader.store.regrade_requests import ask_for_regrade, decide_request
 from grader.store.retention import (
     RetentionRule,
     delete_due,
@@ -29,6 +31,7 @@ from grader.store.retention import (
 )
 from grader.store.submissions import source_of
 from grader.store.tables import AttemptRow, SourceRow
+from grader.store.tables.regrade_request import RequestDecision
 from tests.store.campus import Campus, verdict_of
 
 FOR_GOOD = RetentionRule()
@@ -161,6 +164,25 @@ def test_what_waits_for_somebody_stays(campus: Campus, files: FolderFiles) -> No
     reviews.override(campus.store, held, Verdict.REJECTED, 0.0, "no", actor_id=campus.ines)
     delete_due(campus.store, files, SCRIPTS)
     assert source_of(campus.store, held) is None
+
+
+def test_what_a_learner_asked_to_be_looked_at_stays_until_that_is_decided(
+    campus: Campus, files: FolderFiles
+) -> None:
+    rules = GradingRules(regrade_days=365)
+    set_grading_rules(campus.store, campus.course, rules, actor_id=campus.ines)
+    first = judged(campus, files, campus.anna, days=400)
+    batch = regrades.queue_new_runs(campus.store, [first], actor_id=campus.ines)
+    again = campus.claim()
+    finish(campus.store, again.attempt_id, again.lease_token, verdict_of())
+    regrades.apply(campus.store, batch, actor_id=campus.ines)
+    age(campus.store, again.attempt_id, 400)
+    asked = ask_for_regrade(campus.store, again.attempt_id, "Look again", person_id=campus.anna)
+    assert delete_due(campus.store, files, SCRIPTS) == 0
+    assert due_content(campus.store, campus.course, SCRIPTS).num_scripts == 0
+    decide_request(campus.store, asked, RequestDecision.KEPT, "It holds.", actor_id=campus.ines)
+    assert delete_due(campus.store, files, SCRIPTS)
+    assert source_of(campus.store, first) is None
 
 
 @pytest.mark.one_database

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from grader.store import erasure, identities, own_courses, people, sign_ons
+from grader.store import enrolments, erasure, identities, one_time_passwords, own_courses, people, sign_ons
 from grader.store.database import Store
 from grader.store.files import DatabaseFiles
 from grader.store.group_roles import CourseRole, GroupRoles
 from grader.store.identities import LinkResult, UnlinkResult, VouchedIdentity, WaysIn
+from grader.store.mailboxes import set_address
 from grader.store.sign_ons import SignedOn, SignOnRefusal, SignOnTerms
 from grader.store.tables.person import Role
 from tests.store.campus import Campus
@@ -73,6 +75,21 @@ def test_an_identity_opens_one_account_and_the_last_way_in_stays(store: Store) -
             pool.map(lambda one: identities.unlink(store, campus.anna, one.id, WAYS), (first, second))
         )
     assert sorted(done) == [UnlinkResult.LAST, UnlinkResult.REMOVED]
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_one_time_password_that_is_kept_is_forgotten_by_a_sign_on(store: Store, linked: bool) -> None:
+    campus = Campus(store)
+    person = people.add_person(store, "eve", "Eve", password=people.one_time_password(), must_change=True)
+    set_address(store, person, "eve@uni.example", actor_id=None)
+    enrolments.enrol(store, campus.course, person)
+    with store.write() as connection:
+        one_time_passwords.keep(connection, campus.course, {person: "sealed"})
+    who = replace(identity(), address="eve@uni.example")
+    if linked:
+        identities.link(store, person, who)
+    assert signed_on(store, who) == person
+    assert not rows(store)["one_time_passwords"]
 
 
 def test_who_is_erased_is_nobody_to_their_provider_either(store: Store) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+import zipfile
 
 import pytest
 
 from grader.store import regrades, reviews
+from grader.store.enrolment_details import EnrolmentDetails, set_details
 from grader.store.events import audit_of
 from grader.store.grading_rules import (
     GradingRules,
@@ -136,3 +140,35 @@ def test_pseudonyms_of_two_courses_have_nothing_in_common(school: School) -> Non
         for one in (school.course, school.other_course)
     ]
     assert len({pseudonym(key, 1) for key in keys}) == 2
+
+
+def test_the_archive_has_pseudonyms_where_pages_have_them_and_names_elsewhere(school: School) -> None:
+    first, second = (school.tasks[name] for name in TASKS)
+    set_task_grading(
+        school.store, school.course, first, TaskGrading(anonymous=True), actor_id=school.people["ines"]
+    )
+    anna = {school.people["anna"]: EnrolmentDetails("A", "s-17")}
+    set_details(school.store, school.course, anna, actor_id=None)
+    hidden = school.judge("anna", grade=graded(), task=first)
+    named = school.judge("anna", grade=graded(), task=second)
+    ines, at = school.client("ines"), f"/courses/{school.course}/exports/submissions.zip"
+    name = re.search(r"Learner [A-Z0-9]{4}-[A-Z0-9]{4}", ines.get(f"/attempts/{hidden}").text)
+    assert name is not None
+    for names in ("login", "pseudonym"):
+        packed = zipfile.ZipFile(io.BytesIO(ines.get(f"{at}?names={names}").content))
+        lines = list(csv.DictReader(io.StringIO(packed.read("manifest.csv").decode("utf-8-sig"))))
+        by_attempt = {int(one["attempt"]): one for one in lines}
+        apart = by_attempt[hidden]
+        assert apart["login"] == name[0]
+        assert (apart["name"], apart["section"], apart["external_id"], apart["counts"]) == ("", "", "", "yes")
+        assert apart["folder"].split("/")[0] != by_attempt[named]["folder"].split("/")[0]
+        assert f"{apart['folder']}/train.py" in packed.namelist()
+        assert ("anna" in by_attempt[named]["folder"]) is (names == "login")
+
+
+def test_a_regrade_by_person_leaves_out_what_is_graded_anonymously(anonymous: tuple[School, int]) -> None:
+    school, _ = anonymous
+    ines, at = school.client("ines"), f"/courses/{school.course}/regrades"
+    wanted = {"which": "matching", "person": str(school.people["anna"]), "confirmed": "yes"}
+    ines.post(at, data=wanted)
+    assert regrades.batches_of(school.store, school.course) == ()

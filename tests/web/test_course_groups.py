@@ -6,6 +6,7 @@ import csv
 import io
 import json
 
+from grader.model.grade import Verdict
 from grader.store import enrolments, invitations, people
 from grader.store.grading_rules import GradingRules, TaskGrading, set_grading_rules, set_task_grading
 from grader.store.learner_groups import groups_of
@@ -154,3 +155,22 @@ def test_the_audit_folds_a_class_filters_and_leaves_as_a_file(school: School) ->
     events = json.loads(ines.get(f"{at}.json?person={actor}").text)["events"]
     assert len(events) > 300
     assert school.client("anna").get(f"{at}.csv").status_code == 404
+
+
+def test_an_assistant_is_shown_what_counts_for_anybody_of_their_section(school: School) -> None:
+    for login, section in (("anna", "A"), ("ben", "B")):
+        school.join(login, section=section)
+    school.join("tess", Role.ASSISTANT, section="A")
+    ines, tess, at = school.client("ines"), school.client("tess"), f"/courses/{school.course}"
+    alone = school.judge("ben")
+    ines.post(f"{at}/groups/list", data={"text": "login,group\nanna,Blue\nben,Blue\n"})
+    shared = school.judge("ben", grade=verdict_of(Verdict.HELD))
+    assert tess.get(f"/attempts/{shared}").status_code == 200
+    assert tess.get(f"/attempts/{alone}").status_code == 404
+    for page in (f"{at}/attempts", f"{at}/review"):
+        text = tess.get(page).text
+        assert f"/attempts/{shared}" in text, page
+        assert f"/attempts/{alone}" not in text, page
+    decided = {"decision": "accept", "remark": "fine"}
+    assert tess.post(f"/attempts/{shared}/decide", data=decided).status_code == 303
+    assert tess.post(f"/attempts/{alone}/comment", data={"text": "Not mine"}).status_code == 404

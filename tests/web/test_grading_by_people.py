@@ -14,10 +14,11 @@ from grader.model.grade import Verdict
 from grader.store import reviews
 from grader.store.attempt_results import results_of
 from grader.store.clock import database_now
-from grader.store.comment_library import entries_of
+from grader.store.comment_library import LibraryComment, add_entry, entries_of
 from grader.store.grades import NewGrade
 from grader.store.grading_rules import GradingRules, set_grading_rules
 from grader.store.tables import GradeRow
+from grader.store.tables.person import Role
 from tests.web.conftest import School
 from tests.web.grades import graded
 from tests.web.told_outcomes import words
@@ -160,3 +161,37 @@ def test_a_regrade_is_asked_for_in_time_and_decided_with_a_reply(school: School)
         )
     assert "Ask for a regrade" not in anna.get(f"/attempts/{attempt}").text
     assert anna.post(place, data={"request": "Too late"}).status_code == 422
+
+
+def test_an_assistant_talks_to_their_section_and_an_observer_reads(school: School) -> None:
+    school.join("anna", section="A")
+    school.join("tess", Role.ASSISTANT, section="A")
+    school.join("otis", Role.OBSERVER)
+    rules = GradingRules(regrade_days=7)
+    set_grading_rules(school.store, school.course, rules, actor_id=school.people["ines"])
+    add_entry(school.store, school.course, LibraryComment("Twice", "Why?"), actor_id=school.people["ines"])
+    attempt, other = school.judge("anna"), school.judge("ben")
+    made = reviews.comment(school.store, attempt, "Why twice?", author_id=school.people["ines"])
+    anna, tess, otis = (school.client(one) for one in ("anna", "tess", "otis"))
+    at, place = f"/courses/{school.course}", f"/attempts/{attempt}"
+    anna.post(f"{place}/comments/{made}/reply", data={"reply": "It was slow."})
+    anna.post(f"{place}/regrade-requests", data={"request": "Look again"})
+    for reader in (tess, otis):
+        assert "It was slow." in reader.get(f"{at}/review").text
+        assert "Look again" in reader.get(f"{place}/review").text
+        library = reader.get(f"{at}/library")
+        assert "Twice" in library.text
+        assert "<form" not in library.text.partition('id="main"')[2]
+        assert reader.post(f"{at}/library", data={"title": "New", "text": "new"}).status_code == 404
+    for page in (place, f"{place}/review"):
+        assert "Answer to this comment" not in otis.get(page).text, page
+        assert "request_reply" not in otis.get(page).text, page
+    answer, decision = {"reply": "I see."}, {"decision": "keep", "request_reply": "It holds."}
+    (number,) = re.findall(r"regrade-requests/(\d+)", tess.get(f"{place}/review").text)
+    assert otis.post(f"{place}/comments/{made}/reply", data=answer).status_code == 404
+    assert otis.post(f"{place}/regrade-requests/{number}", data=decision).status_code == 404
+    told = tess.post(f"{place}/comments/{made}/reply", data=answer)
+    assert told.headers["location"] == f"{place}/review"
+    assert tess.post(f"{place}/regrade-requests/{number}", data=decision).status_code == 303
+    assert tess.post(f"/attempts/{other}/comment", data={"text": "Not mine"}).status_code == 404
+    assert "It holds." in anna.get(place).text

@@ -750,6 +750,28 @@ def test_without_local_passwords_no_password_opens_anything(opened: Opened, prov
     )
 
 
+def test_without_local_passwords_staff_hand_none_out(opened: Opened) -> None:
+    school = opened(top="local_passwords = false")
+    ines, ada, at = school.client("ines"), school.client("ada"), f"/courses/{school.course}/people"
+    text = "login,name\nmia,Mia\n"
+    preview = ines.post(f"{at}/import", data={"text": text}).text
+    assert 'value="password"' not in preview
+    one = f"{at}/{school.people['anna']}"
+    for page in (ines.get(at), ines.get(one), ada.get(f"/admin/people/{school.people['anna']}")):
+        assert page.status_code == 200
+        assert "one-time password" not in page.text.lower()
+    taken = {"text": text, "admission": "password"}
+    assert ines.post(f"{at}/import/take-over", data=taken).status_code == 403
+    for place in ("passwords", "reset", f"{school.people['anna']}/password"):
+        assert ines.post(f"{at}/{place}", data={"person": [school.people["anna"]]}).status_code == 403
+    assert ines.get(f"{at}/one-time-passwords.csv").status_code == 403
+    assert ada.post(f"/admin/people/{school.people['anna']}/password").status_code == 403
+    assert ines.post(at, data={"login": "leo", "name": "Leo"}).headers["location"] == at
+    made = people.account_by_login(school.store, "leo")
+    assert made is not None
+    assert not made.must_change, "made without a password"
+
+
 def test_a_one_time_password_that_waits_is_needless_after_a_sign_on(
     opened: Opened, provider: FakeProvider
 ) -> None:

@@ -13,7 +13,9 @@ from sqlalchemy import select
 from grader.model.grade import Verdict
 from grader.store import enrolments, extensions, invitations, people, reviews, roster_imports
 from grader.store.attempts import AttemptFilter, attempt, attempts
+from grader.store.delivery_channels import note_channel
 from grader.store.extensions import Extension
+from grader.store.mailboxes import note_bounced, set_address
 from grader.store.roster_imports import RosterLine
 from grader.store.tables import OneTimePasswordRow, PersonRow, RosterImportRow
 from grader.store.tables.person import Role
@@ -486,3 +488,23 @@ def test_an_impossible_invitation_is_refused(school: School, form: dict[str, str
     answer = school.client("ines").post(f"/courses/{school.course}/invitations", data=wanted)
     assert answer.status_code == 422
     assert not invitations.invitations_of(school.store, school.course)
+
+
+def test_links_of_a_list_are_mailed_by_a_button_where_there_is_mail(school: School) -> None:
+    bring(school, "login,name,email\nmia,Mia,mia@uni.example\nleo,Leo,\n", "invitation")
+    ines, at = school.client("ines"), f"/courses/{school.course}/people"
+    assert "join-links/mail" not in ines.get(at).text
+    ines.post(f"{at}/join-links/mail")
+    assert "Nobody was mailed: this site sends no mail" in ines.get(at).text
+    note_channel(school.store, "mail", set_up=True, problem=None)
+    assert f'action="{at}/join-links/mail"' in ines.get(at).text
+    ines.post(f"{at}/join-links/mail")
+    assert "Their links are on their way to 1." in ines.get(at).text
+
+
+def test_a_persons_page_says_that_their_address_was_refused(school: School) -> None:
+    set_address(school.store, school.people["anna"], "anna@uni.example", actor_id=None)
+    ines, page = school.client("ines"), f"/courses/{school.course}/people/{school.people['anna']}"
+    assert "refused" not in ines.get(page).text
+    note_bounced(school.store, "anna@uni.example", "550 no such user")
+    assert "A mail server refused it: 550 no such user." in ines.get(page).text

@@ -16,7 +16,9 @@ from grader.store import announcements
 from grader.store.attempt_results import results_of
 from grader.store.attempts import StoredAttempt, attempt
 from grader.store.class_statistics import judge_failures
+from grader.store.comment_replies import num_unanswered
 from grader.store.courses import CourseFacts, course, course_task
+from grader.store.credits import people_of
 from grader.store.database import Store
 from grader.store.deliveries import Delivery
 from grader.store.gradebook import feedback_opens_at
@@ -24,6 +26,7 @@ from grader.store.held_attempts import held_attempts
 from grader.store.own_courses import courses_of
 from grader.store.progress import progress
 from grader.store.queue_overview import num_waiting
+from grader.store.regrade_requests import num_open_requests, requests_about
 from grader.store.reviews import comments_of
 from grader.store.tables.mail import MailKind
 
@@ -45,7 +48,12 @@ def hidden_for_s(store: Store, delivery: Delivery, person_id: int) -> float:
     """For how many seconds a learner is not to know yet what this one says; 0: they may."""
     number = delivery.payload.get("attempt")
     facts = None if number is None else attempt(store, number)
-    opens = None if facts is None else feedback_opens_at(store, facts.course_task_id, person_id)
+    if facts is None:
+        return 0.0
+    # As on the attempt's page: a group is told by the last of its dates.
+    people = people_of(store, facts.id) | {person_id}
+    dates = (feedback_opens_at(store, facts.course_task_id, one) for one in people)
+    opens = max((at for at in dates if at is not None), default=None)
     return 0.0 if opens is None else max(1.0, (opens - datetime.now(UTC)).total_seconds())
 
 
@@ -68,15 +76,23 @@ def moment(at: datetime, of: CourseFacts) -> str:
 def _outcomes(telling: Telling) -> dict[str, Any] | None:
     found = _attempts(telling)
     results = results_of(telling.store, list(found))
+    replies = {payload["attempt"]: payload["request"] for payload in telling.told if "request" in payload}
     items = [
         {
             **_about(telling, facts),
+            "reply": _reply(telling.store, number, replies.get(number)),
             "outcome": banner.sentence(results[number], when=lambda at: moment(at, telling.course)),
         }
         for number, facts in found.items()
         if number in results
     ]
     return {"items": items} if items else None
+
+
+def _reply(store: Store, attempt_id: int, request_id: int | None) -> str:
+    """What was answered to a request that somebody looks at the grade again; "": none was decided."""
+    said = (one.reply for one in requests_about(store, attempt_id) if one.id == request_id)
+    return cut(next(said, None) or "", _MOST_COMMENT)
 
 
 def _held(telling: Telling) -> dict[str, Any] | None:
@@ -144,6 +160,8 @@ def waiting_for_staff(store: Store, of: CourseFacts) -> dict[str, Any] | None:
         "num_answered": sum(one.last_word is not None and one.last_word.answered for one in held),
         "num_failed": judge_failures(store, of.id).num_attempts,
         "num_waiting": num_waiting(store, of.id),
+        "num_replies": num_unanswered(store, of.id),
+        "num_requests": num_open_requests(store, of.id),
     }
     if of.closed or not any(facts.values()):
         return None
@@ -157,7 +175,7 @@ def _attempts(telling: Telling) -> dict[int, StoredAttempt]:
     return {
         number: facts
         for number, facts in found.items()
-        if facts is not None and facts.counts and facts.person_id == telling.person_id
+        if facts is not None and facts.counts and telling.person_id in people_of(telling.store, facts.id)
     }
 
 

@@ -1,4 +1,7 @@
-"""What a receiver is told: the event as it was when it happened, with the names that things have now."""
+"""What a receiver is told: the event as it was when it happened, with the names that things have now.
+
+Of a task that is graded anonymously those are pseudonyms.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from sqlalchemy import select
 from grader.store.courses import CourseFacts, course_task
 from grader.store.database import Store
 from grader.store.deliveries import Delivery
+from grader.store.pseudonyms import anonymous_tasks, pseudonym
 from grader.store.tables import EnrolmentRow, PersonRow
 from grader.store.tables.webhook import WebhookEvent
 
@@ -22,6 +26,10 @@ def event_body(store: Store, site: str, course: CourseFacts, delivery: Delivery)
         person, task = _person(store, course.id, told["person"]), course_task(store, told["course_task"])
         if person is None or task is None:
             return None
+        key = anonymous_tasks(store, course.id).get(task.id)
+        if key is not None:
+            name = pseudonym(key, told["person"])
+            person = {"id": None, "login": name, "name": name, "external_id": None}
         attempt = told["attempt"]
         data |= {
             "person": person,

@@ -1,7 +1,8 @@
 """Everything that a class handed in, as files of an archive: `login/task-profile/attempt-02/train.py`, and a manifest.
 
 Read learner by learner and attempt by attempt, each with statements of its own: no transaction stays open for as long
-as somebody's download takes, and a class of any size takes the memory of one submission.
+as somebody's download takes, and a class of any size takes the memory of one submission. Tasks that are graded
+anonymously come last, in folders of their own by the pseudonyms of their pages, and in their order.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from grader.store.class_register import RegisteredLearner, register_of
 from grader.store.courses import AssignedTask
 from grader.store.database import Store
 from grader.store.gradebook import gradebook
+from grader.store.pseudonyms import anonymous_tasks, pseudonym
 from grader.store.submissions import source_of
 from grader.store.tables.attempt import Lane
 from grader.web.archives.folder_names import own_folder, plain_name
@@ -65,15 +67,15 @@ def class_archive(store: Store, course_id: int, choice: ArchiveChoice) -> Iterat
     """
     counting = {
         (row.person_id, task_id): cell.attempt_id
-        for row in gradebook(store, course_id).rows
+        for anonymous in (False, True)
+        for row in gradebook(store, course_id, anonymous=anonymous).rows
         for task_id, cell in row.cells.items()
     }
     lines: list[list[Value]] = []
     taken: set[str] = set()
-    for learner in register_of(store, course_id):
-        called = _pseudonym(choice.secret, course_id, learner) if choice.secret else learner.login
+    for learner, called, tasks in _chapters(store, course_id, choice):
         home = own_folder(called, learner.person_id, taken)
-        for task in choice.tasks:
+        for task in tasks:
             wanted = _attempts(store, task, learner, counting.get((learner.person_id, task.id)), choice.every)
             results = results_of(store, [effective.id for _, effective, _ in wanted])
             for one, effective, counts in wanted:
@@ -85,12 +87,30 @@ def class_archive(store: Store, course_id: int, choice: ArchiveChoice) -> Iterat
                         f"{folder}/{file.path}", file.text.encode("utf-8", "replace"), one.queued_at
                     )
                 who: list[Value] = [called, "", "", ""]
-                if not choice.secret:
+                if called == learner.login:
                     who = [learner.login, learner.name, learner.section, learner.external_id]
                 lines.append(
                     [folder, *who, *_facts(one, results.get(effective.id)), counts, len(files), one.digest]
                 )
     yield ArchivedFile("manifest.csv", to_csv(_HEADER, lines))
+
+
+def _chapters(
+    store: Store, course_id: int, choice: ArchiveChoice
+) -> Iterator[tuple[RegisteredLearner, str, Sequence[AssignedTask]]]:
+    """Each learner as they are called, with the tasks of which they are called so."""
+    keys = anonymous_tasks(store, course_id)
+    learners = register_of(store, course_id)
+    named = [one for one in choice.tasks if one.id not in keys]
+    for learner in learners if named else ():
+        called = _pseudonym(choice.secret, course_id, learner) if choice.secret else learner.login
+        yield learner, called, named
+    hidden = [one for one in choice.tasks if one.id in keys]
+    # Of one course: it has one key.
+    for key in {keys[one.id] for one in hidden}:
+        called_so = {pseudonym(key, one.person_id): one for one in learners}
+        for name in sorted(called_so):
+            yield called_so[name], name, hidden
 
 
 def _attempts(

@@ -14,6 +14,7 @@ from grader.store.tables.person import SITE_ROLES, Role
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Admin, Id, Visitor, not_found
+from grader.web.security.sign_in import need_passwords
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff import accounts
 from grader.web.staff.accounts import PasswordHandout
@@ -40,7 +41,7 @@ def show(request: Request, service: ServiceDep, visitor: Admin, q: str = "", sta
 
 @router.post("/admin/people")
 def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
-    """A new account with a one-time password, shown once; programs get none, they use tokens."""
+    """A new account with a one-time password, shown once; programs get none, nor where passwords open nothing."""
     login, name = form.needed("login", "A login").casefold(), form.needed("name", "A name")
     role = Role(form.one_of("role", SITE_ROLES))
     trouble = problem_with(login, name) if form.good else None
@@ -48,7 +49,8 @@ def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) ->
         form.errors["login"] = trouble
     if not form.good:
         return _page(request, service, visitor, form, 422)
-    password = None if role is Role.CI else people.one_time_password()
+    signs_on = not service.sign_on.local_passwords
+    password = None if role is Role.CI or signs_on else people.one_time_password()
     try:
         people.add_person(
             service.store,
@@ -63,7 +65,8 @@ def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) ->
         form.errors["login"] = f"{error}."
         return _page(request, service, visitor, form, 422)
     if password is None:
-        return flash.redirect(_PLACE, service.secret, f"{login} is there. It signs in with tokens only.")
+        way = "It signs in with tokens only." if role is Role.CI else "They come in by signing on."
+        return flash.redirect(_PLACE, service.secret, f"{login} is there. {way}")
     return _handout(request, service, visitor, PasswordHandout(name, login, password))
 
 
@@ -76,6 +79,7 @@ def one(request: Request, service: ServiceDep, visitor: Admin, person_id: Id) ->
 @router.post("/admin/people/{person_id}/password")
 def reset(request: Request, service: ServiceDep, visitor: Admin, person_id: Id) -> Response:
     """A one-time password, shown once; all sessions of the account end."""
+    need_passwords(service)
     found = _account(service, person_id)
     if found.role is Role.CI:
         return flash.redirect(_at(found), service.secret, "Programs sign in with tokens.", kind="problem")
@@ -178,6 +182,7 @@ def _one(
         status_code=status_code,
         person=found,
         own=courses_of(service.store, found.id),
+        local_passwords=service.sign_on.local_passwords,
         roles=_ROLES,
         error=error,
         self_=found.id == visitor.account.id,

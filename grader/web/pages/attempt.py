@@ -40,7 +40,7 @@ from grader.web.learner.source_findings import source_findings
 from grader.web.live.attempt_progress import attempt_progress
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, not_found
-from grader.web.security.attempt_feedback import hidden_until, is_own
+from grader.web.security.attempt_feedback import hidden_until, is_own, is_shown
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.stored_report import StoredReport
@@ -77,7 +77,7 @@ def _page(
     form: SubmittedForm,
     status_code: int = 200,
 ) -> Response:
-    shown_as_staff = visitor.reads_learner(facts.course_id, facts.role, facts.section)
+    shown_as_staff = is_shown(service, visitor, facts)
     task = next(
         (one for one in tasks_of(service.store, facts.course_id) if one.id == facts.course_task_id), None
     )

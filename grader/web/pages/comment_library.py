@@ -19,15 +19,15 @@ from grader.store.comment_library import (
 from grader.store.comment_points import CommentPoints
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import Id, not_found
-from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep, ReaderRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter()
 
 
 @router.get("/courses/{course_id}/library")
-def show(request: CourseRequestDep) -> HTMLResponse:
-    """What there is, and the form for more."""
+def show(request: ReaderRequestDep) -> HTMLResponse:
+    """What there is, and for instructors the form for more."""
     return _page(request, SubmittedForm({}, {}))
 
 

@@ -14,7 +14,7 @@ from grader.store.comment_points import CommentChange, CommentPoints
 from grader.store.comment_replies import reply, settle, withdraw_comment
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, StaffAttempt, VisibleAttempt, not_found
-from grader.web.security.attempt_feedback import hidden_until
+from grader.web.security.attempt_feedback import hidden_until, is_shown
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.review_page import ReviewForm, line_of, review_page
@@ -89,7 +89,7 @@ def settled(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, comment
 def _after_reply(
     service: WebService, visitor: SignedIn, facts: StoredAttempt, comment_id: int, form: SubmittedForm
 ) -> RedirectResponse:
-    staff = visitor.teaches(facts.course_id)
+    staff = is_shown(service, visitor, facts)
     place = _place(facts) if staff else f"/attempts/{facts.id}#comments"
     try:
         reply(service.store, facts.id, comment_id, form.text("reply"), author_id=visitor.account.id)

@@ -10,9 +10,11 @@ from grader.store import certificates, enrolments, own_courses
 from grader.store.enrolment_details import EnrolmentDetails, set_details
 from grader.store.enrolments import Participant
 from grader.store.erasure import erase
+from grader.store.mailboxes import bounced_reason
 from grader.store.tables.person import COURSE_ROLES, Role
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
+from grader.web.security.sign_in import need_passwords
 from grader.web.staff import accounts
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep, ReaderRequestDep
 from grader.web.staff.form import FormDep
@@ -49,6 +51,7 @@ def change_details(request: CourseRequestDep, person_id: Id, form: FormDep) -> R
 @router.post("/courses/{course_id}/people/{person_id}/password")
 def reset(request: CourseRequestDep, person_id: Id) -> Response:
     """A one-time password for somebody who has forgotten theirs."""
+    need_passwords(request.service)
     one = _participant(request, person_id)
     made = accounts.reissue_passwords(request.service, request.visitor, request.course.id, [one.person_id])
     if not made:
@@ -112,6 +115,7 @@ def _page(request: CourseRequest, one: Participant, error: str, status_code: int
         "person.html.j2",
         {
             "person": one,
+            "bounced": bounced_reason(store, one.email) if one.email else "",
             "own": own_courses.courses_of(store, one.person_id),
             "overview": learner_overview(store, course_id, one.person_id),
             "certificate": certificates.certificate_of(store, course_id, one.person_id),

@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.report.wording import plural
 from grader.store import enrolments
+from grader.store.delivery_channels import mail_problem
 from grader.store.enrolment_details import set_section
 from grader.store.enrolments import Participant
 from grader.store.one_time_passwords import without_own_password
@@ -17,6 +18,7 @@ from grader.store.personal_invitations import personal_invitations
 from grader.store.roster_imports import RosterLine
 from grader.store.tables.person import Role
 from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.security.sign_in import need_passwords
 from grader.web.staff import accounts
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep, ReaderRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
@@ -60,9 +62,10 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     planned = accounts.plan(request.service.store, request.course.id, [one])
     if planned[0].inside is not None:
         return request.redirect("people", f"{one.login} takes part already.", kind="note")
-    return handouts(
-        request, (accounts.add_one(request.service, request.course.id, one, actor_id=request.actor),)
-    )
+    made = accounts.add_one(request.service, request.course.id, one, actor_id=request.actor)
+    if not request.service.sign_on.local_passwords:
+        return request.redirect("people", f"{made.name} takes part now, and comes in by signing on.")
+    return handouts(request, (made,))
 
 
 @router.post("/courses/{course_id}/people/section")
@@ -81,6 +84,7 @@ def put_into_section(request: CourseRequestDep, form: FormDep) -> Response:
 @router.post("/courses/{course_id}/people/passwords")
 def reissue(request: CourseRequestDep) -> Response:
     """New one-time passwords for all who have not chosen one: those before were lost."""
+    need_passwords(request.service)
     made = accounts.reissue_passwords(request.service, request.visitor, request.course.id)
     if not made:
         return request.redirect("people", "Everybody has chosen a password by now.", kind="note")
@@ -90,6 +94,7 @@ def reissue(request: CourseRequestDep) -> Response:
 @router.post("/courses/{course_id}/people/reset")
 def reset_many(request: CourseRequestDep, form: FormDep) -> Response:
     """New one-time passwords for the ticked people, whatever they have now; asked first."""
+    need_passwords(request.service)
     chosen = _ticked(request, form)
     if not chosen:
         return _tick_first(request)
@@ -150,6 +155,7 @@ def _page(
             "num_kept": len(accounts.kept_passwords(request.service, request.visitor, course_id))
             if teaches
             else 0,
+            "mails": not mail_problem(store),
             "num_invited": len(personal_invitations(store, course_id)) if teaches else 0,
             "form": form,
         },

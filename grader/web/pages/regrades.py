@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -171,9 +172,11 @@ def _queue_regrade(service: WebService, chosen: Sequence[int], actor: int, place
 
 def _matching(request: CourseRequestDep, form: FormDep) -> list[int]:
     fields = {name: form.text(name) for name in ("task", "person", "state", "verdict", "code")}
+    wanted = attempt_query(**fields, lane=Lane.INTERACTIVE)
     found = attempts(
         request.service.store,
-        attempt_query(**fields, lane=Lane.INTERACTIVE).filter(request.course.id, request.learners),
+        # Those of the list that it was asked on: by a person only what is graded by name.
+        replace(wanted.filter(request.course.id, request.learners), named=bool(wanted.person)),
         limit=regrades.MOST_ATTEMPTS + 1,
     )
     return [one.id for one in found if one.state in _ENDED]

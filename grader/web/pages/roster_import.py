@@ -5,11 +5,15 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from grader.errors import UsageError
 from grader.store import roster_imports
+from grader.store.delivery_channels import mail_problem
+from grader.store.mail_requests import mail_each
 from grader.store.personal_invitations import personal_invitations, revoke_personal
 from grader.store.tables.roster_import import Admission
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
+from grader.web.security.sign_in import need_passwords
 from grader.web.staff import accounts
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.csv_files import to_csv
@@ -45,7 +49,10 @@ def take_over(request: CourseRequestDep, form: FormDep) -> Response:
     """Keep the list to be taken over in the background; it is read again as it was previewed."""
     text = form.values.get("text", [""])[0]
     roster = read_text(text)
-    admission = form.one_of("admission", list(Admission)) if form.ticked("admission") else Admission.PASSWORD
+    usual = Admission.PASSWORD if request.service.sign_on.local_passwords else Admission.SIGN_ON
+    admission = form.one_of("admission", list(Admission)) if form.ticked("admission") else usual
+    if admission == Admission.PASSWORD:
+        need_passwords(request.service)
     if not roster.people or not form.good:
         return _preview(request, roster, text)
     import_id = roster_imports.begin(
@@ -63,12 +70,15 @@ def show_import(request: CourseRequestDep, import_id: Id) -> HTMLResponse:
         raise not_found()
     if found.finished_at is None:
         start_taking_over(request.service)
-    return request.page("roster_import.html.j2", {"found": found})
+    return request.page(
+        "roster_import.html.j2", {"found": found, "mails": not mail_problem(request.service.store)}
+    )
 
 
 @router.get("/courses/{course_id}/people/one-time-passwords.csv")
 def passwords_csv(request: CourseRequestDep) -> Response:
     """One-time passwords that nobody has used yet, as often as it is asked for."""
+    need_passwords(request.service)
     kept = accounts.kept_passwords(request.service, request.visitor, request.course.id)
     return request.download("one-time-passwords.csv", "text/csv; charset=utf-8", handouts_csv(request, kept))
 
@@ -85,6 +95,21 @@ def links_csv(request: CourseRequestDep) -> Response:
         ),
     )
     return request.download("join-links.csv", "text/csv; charset=utf-8", table)
+
+
+@router.post("/courses/{course_id}/people/join-links/mail")
+def mail_links(request: CourseRequestDep) -> Response:
+    """Mail each of them their own link, where there is an address; who was mailed is not mailed again."""
+    try:
+        number = mail_each(request.service.store, request.course.id, actor_id=request.actor)
+    except UsageError as error:
+        return request.redirect("people", f"Nobody was mailed: {error}.", kind="problem")
+    text = (
+        f"Their links are on their way to {number}."
+        if number
+        else "Whoever has an address was mailed before."
+    )
+    return request.redirect("people", text, kind="done" if number else "note")
 
 
 @router.post("/courses/{course_id}/people/join-links/revoke")

@@ -19,7 +19,7 @@ from grader.store.attempts import StoredAttempt, attempt
 from grader.store.courses import AssignedTask, CourseFacts, course, course_task
 from grader.store.regrades import RegradeBatch, batch_facts, is_of
 from grader.store.tables.api_token import Scope
-from grader.web.security.attempt_feedback import is_own
+from grader.web.security.attempt_feedback import is_own, is_shown
 from grader.web.security.visitor import (
     API,
     V1,
@@ -182,7 +182,7 @@ async def visible_attempt(
     A regrade that is not applied is nobody's but the staff's.
     """
     found = await run_in_threadpool(attempt, service.store, attempt_id)
-    if found is not None and _shown_to_staff(request, visitor, found):
+    if found is not None and await run_in_threadpool(_shown_to_staff, request, service, visitor, found):
         return found
     if found is None or not found.counts:
         raise not_found()
@@ -198,7 +198,7 @@ async def staff_attempt(
 ) -> StoredAttempt:
     """The attempt in the path, for those staff of its course who are shown it."""
     found = await run_in_threadpool(attempt, service.store, attempt_id)
-    if found is None or not _shown_to_staff(request, visitor, found):
+    if found is None or not await run_in_threadpool(_shown_to_staff, request, service, visitor, found):
         raise not_found()
     _within_scope(request, visitor, Scope.MANAGE)
     return found
@@ -267,11 +267,10 @@ def _only_reads(request: Request) -> bool:
     return request.method in ("GET", "HEAD")
 
 
-def _shown_to_staff(request: Request, visitor: Visitor, found: StoredAttempt) -> bool:
+def _shown_to_staff(request: Request, service: WebService, visitor: Visitor, found: StoredAttempt) -> bool:
     """Whether the visitor is shown this attempt as staff, and may change it if the request does."""
-    if not visitor.reads_learner(found.course_id, found.role, found.section):
-        return False
-    return _only_reads(request) or visitor.grades(found.course_id)
+    may = _only_reads(request) or visitor.grades(found.course_id)
+    return may and is_shown(service, visitor, found)
 
 
 def _within_scope(request: Request, visitor: Visitor, to_change: Scope) -> None:

@@ -90,7 +90,7 @@ def plan(store: Store, course_id: int, listed: Sequence[RosterLine]) -> tuple[Pl
 
 def add_one(service: WebService, course_id: int, one: RosterLine, *, actor_id: int) -> PasswordHandout:
     """Enrol somebody, with an account that is made if there is none; what to hand out."""
-    password = people.one_time_password()
+    password = people.one_time_password() if service.sign_on.local_passwords else None
     listed = ListedAccount(one.login, one.name, password, one.role, one.email, one.section, one.external_id)
     seal = service.one_time_passwords.seal
     (made,) = class_list.take_over(service.store, course_id, [listed], seal=seal, actor_id=actor_id)

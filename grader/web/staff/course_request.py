@@ -61,7 +61,10 @@ class CourseRequest:
         raise not_found()
 
     def page(self, template: str, context: Mapping[str, Any], status_code: int = 200) -> HTMLResponse:
-        """A page of this course; it knows whether its reader `teaches` the course, or `grades` its learners."""
+        """A page of this course; it knows whether its reader `teaches` the course, or `grades` its learners.
+
+        And whether `local_passwords` open anything here.
+        """
         return self.service.render(
             self.http,
             f"staff/{template}",
@@ -71,6 +74,7 @@ class CourseRequest:
             at=self.at,
             teaches=self.visitor.teaches(self.course.id),
             grades=self.visitor.grades(self.course.id),
+            local_passwords=self.service.sign_on.local_passwords,
             **context,
         )
 
