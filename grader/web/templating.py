@@ -26,6 +26,7 @@ from grader.store.attempts import StoredAttempt
 from grader.store.comment_library import StoredEntry
 from grader.translation import current_language, gettext, languages, ngettext
 from grader.web.languages import LANGUAGES, here_in
+from grader.web.staff.course_tabs import course_tabs
 
 _HERE = Path(__file__).parent
 _REPORT = _HERE.parent / "report" / "templates"
@@ -66,6 +67,7 @@ def environment() -> Environment:
         "tone_of": banner.tone,
         "start_command": start_command,
         "signed_points": banner.signed,
+        "tabs_of_course": course_tabs,
         "library_options": library_options,
         "rubric_options": rubric_options,
     }

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs" / "instructors.md"
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 
 
 def receiver_example() -> Callable[[str, Mapping[str, str], bytes], bool]:
-    """The function `is_ours(secret, headers, body)` of docs/instructors.md."""
+    """The function `is_ours(secret, headers, body)` of docs/api.md."""
     (code,) = re.findall(r"^```python\n(.*?def is_ours.*?)^```", _PAGE.read_text(), re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(code, str(_PAGE), "exec"), names)

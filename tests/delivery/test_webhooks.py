@@ -121,7 +121,7 @@ def test_a_grade_is_told_whenever_it_changes_and_only_then(site: HookSite) -> No
 
 
 def test_whoever_has_the_secret_can_prove_it(site: HookSite) -> None:
-    """As docs/instructors.md tells it: that very code is run."""
+    """As docs/api.md tells it: that very code is run."""
     from tests.delivery.documented import receiver_example
 
     secret = webhook_secret(SECRET, site.hook)
