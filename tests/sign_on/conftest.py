@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from grader.web.app import create_app
 from tests.ports import free_port
+from tests.sign_on.provider import PROVIDER, SECRET, run_provider
 from tests.web.conftest import (
     Furniture,
     School,
@@ -27,7 +25,6 @@ from tests.web.conftest import (
     serving,
 )
 
-PROVIDER = Path(__file__).parent / "oidc_provider"
 PEOPLE = {
     "eve": {
         "name": "Eve Ekberg",
@@ -39,13 +36,6 @@ PEOPLE = {
     "anna-there": {"name": "Anna", "email": "anna@uni.example", "email_verified": True, "groups": []},
     "ines-there": {"name": "Ines", "email": "ines@uni.example", "email_verified": True, "groups": []},
 }
-SECRET = "a secret with %, + and & in it"
-CLIENTS = {
-    "client_secret_basic": {"id_token_signed_response_alg": "RS256"},
-    "client_secret_post": {"id_token_signed_response_alg": "PS256"},
-    "none": {"id_token_signed_response_alg": "ES256"},
-}
-"""How a client shows itself → what else is asked of the provider for it."""
 
 
 @dataclass
@@ -134,7 +124,7 @@ def site(
     service = _open(first / "grader.db", first, sign_on=_file(first, issuer, "none"))
     app = create_app(service)
     with serving(app) as url:
-        process = _provider(node_modules, port, url)
+        process = run_provider(node_modules, port, url, PEOPLE)
         made = Site(School(service, app, *furniture), url, issuer, folder, furniture)
         try:
             yield made
@@ -142,30 +132,3 @@ def site(
             process.kill()
             process.wait(30)
             made.school.store.close()
-
-
-def _provider(node_modules: Path, port: int, url: str) -> subprocess.Popen[bytes]:
-    clients: list[dict[str, Any]] = [
-        {
-            "client_id": f"grader {method}",
-            "token_endpoint_auth_method": method,
-            "redirect_uris": [f"{url}/sign-on/uni/callback"],
-            "post_logout_redirect_uris": [f"{url}/sign-in"],
-            "scope": "openid profile email groups",
-            **({} if method == "none" else {"client_secret": SECRET}),
-            **more,
-        }
-        for method, more in CLIENTS.items()
-    ]
-    shutil.copy(PROVIDER / "provider.mjs", node_modules)
-    command = ["node", "provider.mjs", json.dumps({"port": port, "clients": clients, "people": PEOPLE})]
-    log = node_modules / f"log-{port}"
-    with log.open("w") as said:
-        process = subprocess.Popen(command, cwd=node_modules, stdout=said, stderr=said)
-    until = time.monotonic() + 60
-    while "\nready\n" not in log.read_text():
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < until, log.read_text()
-        time.sleep(0.05)
-    log.unlink()
-    return process

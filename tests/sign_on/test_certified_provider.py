@@ -12,7 +12,8 @@ import pytest
 
 from grader.store import own_courses, people
 from grader.store.tables.person import Role
-from tests.sign_on.conftest import CLIENTS, Site
+from tests.sign_on.conftest import Site
+from tests.sign_on.provider import CLIENTS, sign_on, submit
 
 pytestmark = pytest.mark.slow
 
@@ -21,25 +22,6 @@ pytestmark = pytest.mark.slow
 def browser() -> Iterator[httpx.Client]:
     with httpx.Client(follow_redirects=True, timeout=30) as made:
         yield made
-
-
-def submit(browser: httpx.Client, page: httpx.Response, **typed: str) -> httpx.Response:
-    """Send a page's last form, filled in."""
-    form = page.text.rpartition("<form")[2].partition("</form>")[0]
-    action = re.search(r'action="([^"]*)"', form)
-    assert action is not None, page.text
-    fields = {}
-    for tag in re.findall(r"<input[^>]+>", form):
-        name, value = re.search(r'name="([^"]+)"', tag), re.search(r'value="([^"]*)"', tag)
-        if name is not None:
-            fields[name[1]] = unescape(value[1]) if value is not None else ""
-    return browser.post(urljoin(str(page.url), unescape(action[1])), data={**fields, **typed})
-
-
-def sign_on(browser: httpx.Client, page: httpx.Response, login: str) -> httpx.Response:
-    """Be that person at the provider, and let the grader know."""
-    page = submit(browser, page, login=login, password="anything")
-    return submit(browser, page) if "prompt" in page.text else page
 
 
 def who(browser: httpx.Client, site: Site) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.conftest import SIZES, browser
 from tests.sign_on.conftest import Site
+from tests.sign_on.provider import be
 
 __all__ = ["browser"]
 # Its pages are not ours, and it signs people in at them as it likes.
@@ -22,14 +23,6 @@ def page(browser: Any, site: Site) -> Iterator[Any]:
     context.set_default_timeout(_AT_PROVIDER)
     yield context.new_page()
     context.close()
-
-
-def be(page: Any, login: str) -> None:
-    """Sign in at the provider, and agree."""
-    page.fill("input[name=login]", login)
-    page.fill("input[name=password]", "anything")
-    page.click("button[type=submit]")
-    page.click("button[type=submit]")
 
 
 def test_in_linked_and_out_again(site: Site, page: Any) -> None:
