@@ -83,6 +83,9 @@ CHANGED
     a module inside DDP is no longer the one that was wrapped: wrap, added (names of parameters that have a gradient and
     that DDP does not know), frozen (names of those that no longer require one), removed (number of tensors that are
     gone); at most 8 names each; once per wrap.
+UNHELD
+    parameters of one model that got gradients, that no optimizer was ever given, and that were at the end of the script
+    what they were at first: wrap (null without one), names (at most 512); not after an exception.
 NO_SYNC
     op `enter`/`exit`, wrap, site; the first 64.
 BACKWARD
@@ -190,6 +193,7 @@ BYPASS = "bypass"
 EVALUATION = "evaluation"
 EVALUATED = "evaluated"
 CHANGED = "changed"
+UNHELD = "unheld"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"
 STEP = "step"

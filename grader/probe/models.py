@@ -39,11 +39,12 @@ class TrackedModel:
             looked at while it is not known.
         trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
         some: the first few of these parameters; versions: their in-place change counters after the last step.
+        unheld: by name, parameters with a gradient that no optimizer held, and their fingerprints at that time.
     """
 
     __slots__ = (
-        "__weakref__", "held", "looks", "model", "some", "stepped", "trained", "trains", "versions", "weights",
-        "wrap", "wrapper",
+        "__weakref__", "held", "looks", "model", "some", "stepped", "trained", "trains", "unheld", "versions",
+        "weights", "wrap", "wrapper",
     )  # fmt: skip
 
     def __init__(self, model: Any) -> None:
@@ -58,6 +59,7 @@ class TrackedModel:
         self.trained: list[tuple[str, Any]] = []
         self.some: list[Any] = []
         self.versions: list[int] = []
+        self.unheld: dict[str, tuple[Any, list[float | None]]] = {}
 
 
 _tracked: dict[int, TrackedModel] = {}
@@ -125,6 +127,11 @@ def owners_of(params: list[Any]) -> list[TrackedModel]:
     for known in found:
         known.trains = known.stepped = True
     return found
+
+
+def held(param: Any) -> bool:
+    """Whether an optimizer was given this parameter."""
+    return id(param) in _stepped
 
 
 def belongs_elsewhere(known: TrackedModel, tensors: list[Any]) -> bool:

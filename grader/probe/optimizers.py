@@ -19,6 +19,7 @@ from grader.probe import (
     models,
     sampling,
     trained_models,
+    unheld_parameters,
 )
 from grader.probe.counters import counters
 from grader.probe.fingerprints import choose, fingerprint
@@ -167,6 +168,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
     count = count if count < FIRST_SAMPLED else count // known.every
     if count & (count - 1) == 0:  # after 0, 1, 2, 4, … steps, then windows: often enough, and cheap
         report_parameter_changes(known.models)
+        unheld_parameters.look(known.models)
 
 
 @guarded("after step", values=True)

@@ -27,6 +27,7 @@ _GENERIC = frozenset(
         events.PLACED,
         events.CHANGED,
         events.COMM_HOOK,
+        events.UNHELD,
         events.NO_SYNC,
         events.BACKWARD,
         events.HELD,

@@ -82,6 +82,38 @@ def test_an_optimizer_over_a_copy_meets_no_gradient(ranks: Callable[..., Ran]) -
     assert all(s.backwards == 1 for s in first.steps)
 
 
+def unheld(ran: Ran) -> list[object]:
+    return [event.fields["names"] for event in ran.ranks[0].events("unheld")]
+
+
+LEFT_OUT = """model = DDP(net)
+kept = lambda: None
+kept.parameters = lambda: [p for p in net.parameters() if p.ndim > 1]"""
+
+
+def test_parameters_that_no_optimizer_holds_and_nobody_moves(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(text(LEFT_OUT, params="kept"))
+    assert unheld(ran) == [["0.bias", "2.bias"]]
+    assert unheld(ranks(text(LEFT_OUT, params="kept", train="model.zero_grad(); " + USUAL))) == unheld(ran)
+
+
+@pytest.mark.parametrize(
+    ("wrap", "train"),
+    [
+        (WRAP, USUAL),
+        (f"net[0].requires_grad_(False)\n{WRAP}", USUAL),
+        (LEFT_OUT, USUAL + "; [p.data.sub_(0.01 * p.grad) for p in net.parameters() if p.ndim == 1]"),
+        (LEFT_OUT, USUAL + '\nif n == 2: optimizer.add_param_group({"params": [net[0].bias, net[2].bias]})'),
+    ],
+)
+def test_parameters_that_are_frozen_or_moved_otherwise(
+    ranks: Callable[..., Ran], wrap: str, train: str
+) -> None:
+    ran = ranks(text(wrap, params="kept" if wrap is LEFT_OUT else "model", train=train))
+    assert unheld(ran) == []
+    assert not ran.events(events.UNSUPPORTED)
+
+
 def test_a_layer_replaced_after_the_wrap_is_told_once(ranks: Callable[..., Ran]) -> None:
     wrap = "model = DDP(net, find_unused_parameters=True)\nnet[2] = nn.Linear(8, 3)"
     ran = ranks(text(wrap))
