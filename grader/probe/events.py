@@ -109,7 +109,8 @@ STEP
     own, own_last (what the rank's own backward passes gave to the same parameters since the last step, before it was
     averaged: fingerprints of the sum and of the last; on the CPU, from the second step on), rss_bytes,
     device_bytes, site, num_params (tensors of the optimizer that require gradients), num_missing (of these, without a
-    gradient), missing (names of the first four).
+    gradient), missing (names of the first four),
+    wraps, modules (wrappers that hold what the optimizer steps, and the classes of its models, as at its first step).
     On the step after one with grads also empty, full: of the backward passes between the two, how many found all
     chosen gradients empty (None or zero), and how many found none of them empty: nobody had cleared them.
 UNSTEPPED

@@ -39,7 +39,7 @@ class _Optimizer:
     """What is known about one optimizer.
 
     Attributes:
-        models: those that it trains.
+        models: those that it trains; owners: what its looked-at steps say of them.
         head: what its step events say about it, as JSON. seconds: of its last step.
         chosen: fingerprinted parameters with their positions; names: theirs.
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
@@ -54,7 +54,7 @@ class _Optimizer:
 
     __slots__ = (
         "_lr", "_lrs", "beside", "chosen", "closure", "due", "every", "head", "id", "looks", "models", "names",
-        "own", "seconds", "steps", "watch",
+        "own", "owners", "seconds", "steps", "watch",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -71,6 +71,8 @@ class _Optimizer:
         self.own: OwnGradients | None = None
         self.closure = False
         self.beside = not self.models and counters.module_trained
+        modules = [type(model).__name__ for one in self.models if (model := one.model()) is not None]
+        self.owners = {"wraps": [one.wrap for one in self.models if one.wrap is not None], "modules": modules}
         named: dict[int, str] = {}
         for known in self.models:
             model = known.model()
@@ -152,6 +154,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
             "grad_names": known.names,
             "site": code_locations.here(),
             **missing(optimizer, known.models),
+            **known.owners,
             **(known.own.told() if known.own is not None else {}),
         }
         known.own = None

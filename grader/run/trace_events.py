@@ -192,6 +192,8 @@ def step(f: Fields, t: float) -> model.Step:
         full=f.maybe("full", f.whole),
         exchanges=f.maybe("exchanges", f.whole),
         numbers=f.maybe("numbers", f.whole) or 0,
+        wraps=f.maybe("wraps", f.wholes),
+        modules=f.maybe("modules", f.texts) or (),
     )
 
 
