@@ -130,7 +130,7 @@ FINAL
 SAVE
     path, out, site, api (`torch.save`, `safetensors`, `dcp`), prefix (`module.`, `_orig_mod.`, both, or ""),
     num_tensors, sums (over tensors by sorted name, floats only, at most 512), bytes, seconds, live (it holds a trained
-    model as it is now).
+    model as it is now), untracked (its BatchNorm layers have counted no batch: their statistics are a new network's).
 LOAD
     path, out, site, map_location (as text; "" where none was given, `callable` for a function), devices (of the tensors
     that came of it, sorted), seconds: `torch.load` as called by the script; the first 64.

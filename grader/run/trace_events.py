@@ -233,6 +233,7 @@ def save(f: Fields, t: float) -> Save:
         sums=f.sums("sums"),
         t=t,
         live=f.maybe("live", f.flag) or False,
+        untracked=f.maybe("untracked", f.flag) or False,
     )
 
 
