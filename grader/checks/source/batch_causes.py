@@ -34,7 +34,7 @@ class Miscounted:
 
 
 def chosen_for_all(script: Script, site: Site | None, total: int) -> ast.AST | None:
-    """Where a loader's batch is divided among the ranks, once, and what is divided is the batch that all of them took."""
+    """Where a loader's batch is divided among the ranks, once, and what is divided is what all of them took."""
     loader = loader_at(script, site)
     size = script.argument(loader, "batch_size") if loader is not None else None
     if not isinstance(size, ast.expr) or size is UNKNOWN:

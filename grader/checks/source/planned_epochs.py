@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grader.checks.source.causes import epoch_counts
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS
+from grader.checks.source.syntax_nodes import Loop, loop_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,8 @@ class CutShort:
 
 def planned_epochs(script: Script) -> int | None:
     """The one number of epochs that is written; None for none or several."""
-    values = {
-        n.value for n in epoch_counts(script) if isinstance(n, ast.Constant) and isinstance(n.value, int)
-    }
+    written = [n.value for n in epoch_counts(script) if isinstance(n, ast.Constant)]
+    values = {value for value in written if isinstance(value, int) and value > 0}
     return values.pop() if len(values) == 1 else None
 
 
@@ -43,27 +42,10 @@ def cut_short(script: Script, epochs: int) -> CutShort | None:
     )
 
 
-def _exits(script: Script, loop: ast.AST) -> list[ast.AST]:
-    """Exits of a loop over epochs, one that has training in the rounds of another loop."""
+def _exits(script: Script, loop: Loop) -> list[ast.AST]:
+    """Exits of a loop over epochs: one over a `range` with training in its rounds."""
+    counts = isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call)
+    if not counts or not script.updates.entries(loop, script.training.backwards):
+        return []
     tree = script.names.tree(loop)
-    around = any(inner is not loop and tree.inside(inner, loop) for inner in tree.loops)
-    if not isinstance(loop, ast.For) or not script.updates.entries(loop, script.training.backwards):
-        return []
-    calls = isinstance(loop.iter, ast.Call) and script.names.qualified(loop.iter.func) == "range"
-    if not calls or not (around or script.updates.steps):
-        return []
-    return [
-        leave
-        for leave in tree.exits
-        if isinstance(leave, ast.Break)
-        and next((a for a in _above(script, leave) if isinstance(a, LOOPS)), None) is loop
-    ]
-
-
-def _above(script: Script, node: ast.AST) -> list[ast.AST]:
-    tree, found = script.names.tree(node), []
-    above = tree.parent.get(node)
-    while above is not None:
-        found.append(above)
-        above = tree.parent.get(above)
-    return found
+    return [n for n in tree.exits if isinstance(n, ast.Break) and loop_above(tree.parent, n) is loop]
