@@ -81,8 +81,8 @@ EVALUATED
     validation; the first 512 samples, on the CPU.
 CHANGED
     a module inside DDP is no longer the one that was wrapped: wrap, added (names of parameters that have a gradient and
-    that DDP does not know), frozen (names of those that no longer require one), removed (number of tensors that are
-    gone); at most 8 names each; once per wrap.
+    that DDP does not know), thawed (of these, those that were there at the wrap and required none), frozen (names of
+    those that no longer require one), removed (number of tensors that are gone); at most 8 names each; once per wrap.
 UNHELD
     parameters of one model that got gradients, that no optimizer was ever given, and that were at the end of the script
     what they were at first: wrap (null without one), names (at most 512); not after an exception.

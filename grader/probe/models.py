@@ -33,6 +33,7 @@ class TrackedModel:
         wrapper: the DistributedDataParallel around it, or None.
         wrap: id of its WRAP event, or None.
         held: the parameters that DDP was given: id → name; empty without DDP. The wrapper keeps them alive.
+        frozen: ids of those that required no gradient when it was wrapped.
         trains: whether it is known to be trained: wrapped, handed to an optimizer, or seen to change. Any other module
             that was asked for its parameters may yet turn out to be.
         stepped: whether optimizers step its parameters, or nobody does. weights: those that its forward passes used,
@@ -43,7 +44,7 @@ class TrackedModel:
     """
 
     __slots__ = (
-        "__weakref__", "held", "looks", "model", "some", "stepped", "trained", "trains", "unheld", "versions",
+        "__weakref__", "frozen", "held", "looks", "model", "some", "stepped", "trained", "trains", "unheld", "versions",
         "weights", "wrap", "wrapper",
     )  # fmt: skip
 
@@ -52,6 +53,7 @@ class TrackedModel:
         self.wrapper: Any = None
         self.wrap: int | None = None
         self.held: dict[int, str] = {}
+        self.frozen: set[int] = set()
         self.trains = False
         self.stepped = False
         self.looks = 0

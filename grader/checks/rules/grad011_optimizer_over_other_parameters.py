@@ -1,4 +1,4 @@
-"""The optimizer steps over parameters that nobody trains, or not over some that are trained.
+"""The optimizer steps over parameters that nobody trains, or leaves some of them out.
 
 ## What it finds
 An optimizer built from a copy of the model, from the model before it was built anew, or before `FSDP` replaced its

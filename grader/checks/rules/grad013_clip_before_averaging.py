@@ -54,6 +54,7 @@ from collections.abc import Iterable
 from grader.checks.rule import Hit
 from grader.checks.source.average_fixes import clip_later
 from grader.checks.source.clipping_hooks import after_backward, clipping_hooks
+from grader.checks.source.late_clips import step_above
 from grader.checks.source.script import Script
 from grader.checks.source.shard_norms import OwnNorm, norms_of_own_parts
 from grader.checks.source.syntax_nodes import start
@@ -72,7 +73,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     for clip in script.updates.clips:
         hit = (
-            _before_average(script, clip)
+            _after_the_step(script, clip)
+            or _before_average(script, clip)
             or _inside_no_sync(script, clip)
             or _each_micro_batch(script, clip)
             or _of_one_shard(script, clip)
@@ -100,6 +102,18 @@ def _by_own_norm(script: Script, own: OwnNorm) -> Hit:
         hint="Let torch take the norm of all ranks, `torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)`, or "
         "add up the squares of all ranks with `dist.all_reduce` before the root is taken.",
         where=(script.location(own.norm), script.location(own.scale)),
+    )
+
+
+def _after_the_step(script: Script, clip: ast.Call) -> Hit | None:
+    step = step_above(script, clip)
+    if step is None:
+        return None
+    return Hit(
+        message=f"{script.at(clip)} clips the gradients that {script.at(step)} has stepped with already, and they are "
+        "cleared before the next step: the limit has no effect.",
+        hint=f"Clip between `backward()` and the step: put {script.quote(clip)} above {script.at(step)}.",
+        where=(script.location(clip), script.location(step)),
     )
 
 

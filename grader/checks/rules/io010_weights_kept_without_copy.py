@@ -12,6 +12,7 @@ describes a network that was not saved.
 ```python
 import torch
 
+model = build_model()
 best, best_state = 0.0, None
 for epoch in range(10):
     for images, labels in train_loader:
@@ -20,7 +21,8 @@ for epoch in range(10):
         optimizer.step()
     accuracy = validate(model)
     if accuracy > best:
-        best, best_state = accuracy, model.state_dict()
+        best = accuracy
+        best_state = model.state_dict()
 torch.save(best_state, "model.pt")
 ```
 
@@ -30,6 +32,7 @@ import copy
 
 import torch
 
+model = build_model()
 best, best_state = 0.0, None
 for epoch in range(10):
     for images, labels in train_loader:
@@ -38,7 +41,8 @@ for epoch in range(10):
         optimizer.step()
     accuracy = validate(model)
     if accuracy > best:
-        best, best_state = accuracy, copy.deepcopy(model.state_dict())
+        best = accuracy
+        best_state = copy.deepcopy(model.state_dict())
 torch.save(best_state, "model.pt")
 ```
 

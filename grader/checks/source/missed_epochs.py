@@ -51,12 +51,13 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
             tests = tuple(_tests_of(script, call, call.func.value))
             through = f"; so does the test at {script.at(tests[0])}" if tests else ""
             where = "there and in that test" if tests else "there"
+            meant = _named(script, call, loader, made) or _written(call.func.value, part)
             yield MissedEpoch(
                 call,
                 tests,
                 f"{script.at(call)} asks {owner}{through}, and that is not the loader's `{kind}`, which was told "
                 "nothing. ",
-                f"Write {_written(call.func.value, part)} instead of {owner}, {where}: "
+                f"Write {meant} instead of {owner}, {where}: "
                 f"it is the `{kind}`, and is told the number of each epoch before that begins.",
             )
 
@@ -115,6 +116,22 @@ def _tests_of(script: Script, call: ast.Call, owner: ast.expr) -> Iterable[ast.e
         if isinstance(above, ast.If) and ast.unparse(owner) in ast.unparse(above.test):
             yield above.test
         above = tree.parent.get(above)
+
+
+def _named(script: Script, call: ast.Call, loader: ast.Call | None, made: ast.AST | None) -> str:
+    """The name that the sampler, or its loader, has where a call stands; "" where it has none there."""
+    for node, part in ((made, ""), (loader, ".sampler")):
+        if node is None:
+            continue
+        tree = script.names.tree(node)
+        statement = tree.statement(node)
+        target = (
+            statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is node else None
+        )
+        known = tree is script.names.tree(call) and tree.function(node) in (None, tree.function(call))
+        if known and isinstance(target, ast.Name):
+            return f"`{target.id}{part}`"
+    return ""
 
 
 def _written(owner: ast.expr, part: str) -> str:

@@ -158,7 +158,9 @@ def test_a_report_is_told_why_it_differs(tell: Any) -> None:
     story.evaluation = evaluation(in_training_mode(0.96), reported=(0.97,))
     (hit,) = story.observation("EVAL007").hits
     assert "each batch's own statistics, the accuracy of the same weights is 0.960" in hit.message
-    assert hit.hint.startswith("Call `model.eval()`")
+    assert "did validate in evaluation mode" in hit.message
+    assert "model.eval()" not in hit.hint
+    story.ranks[0].event("evaluation", op="begin", training_mode=True, grad_enabled=False)
     older = OtherScore(Change.WEIGHTS, "epoch_9.pt", 0.97, N, -1.0, 1.0)
     story.evaluation = evaluation(older, reported=(0.97,))
     (hit,) = story.observation("EVAL007").hits
