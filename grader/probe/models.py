@@ -131,6 +131,17 @@ def owners_of(params: list[Any]) -> list[TrackedModel]:
     return found
 
 
+def names_of(params: list[Any]) -> dict[int, str]:
+    """By id, what the largest modules that were asked for their parameters call these."""
+    wanted, found = {id(p) for p in params}, dict[int, str]()
+    asked = [
+        list(m.named_parameters()) for known in list(_tracked.values()) if (m := known.model()) is not None
+    ]
+    for named in sorted(asked, key=len):
+        found |= {id(p): name for name, p in named if id(p) in wanted}
+    return found
+
+
 def held(param: Any) -> bool:
     """Whether an optimizer was given this parameter."""
     return id(param) in _stepped

@@ -78,6 +78,8 @@ class _Optimizer:
             model = known.model()
             if model is not None:
                 named |= {id(p): name for name, p in model.named_parameters()}
+        if any(id(p) not in named for p in params):
+            named = models.names_of(params) | named
         self.chosen = [(i, params[i]) for i in choose(params)]
         self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
         self.every = EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)

@@ -119,8 +119,15 @@ def test_a_layer_replaced_after_the_wrap_is_told_once(ranks: Callable[..., Ran])
     ran = ranks(text(wrap))
     told = ran.events(events.CHANGED)
     assert [e.fields for e in told] == [
-        {"wrap": 0, "added": ["2.weight", "2.bias"], "frozen": [], "removed": 2}
+        {"wrap": 0, "added": ["2.weight", "2.bias"], "frozen": [], "thawed": [], "removed": 2}
     ]
+
+
+def test_a_layer_that_learns_from_a_later_step_on(ranks: Callable[..., Ran]) -> None:
+    train = f"net[0].requires_grad_(n > 2)\n{USUAL}"
+    ran = ranks(text(f"net[0].requires_grad_(False)\n{WRAP}", params="net", train=train))
+    told = ran.events(events.CHANGED)
+    assert [e.fields["thawed"] for e in told] == [["0.weight", "0.bias"]]
 
 
 def test_a_model_that_stays_as_it_is_tells_nothing(ranks: Callable[..., Ran]) -> None:
@@ -146,6 +153,13 @@ for _ in range(6):
     for_generator.step()
 dist.destroy_process_group()
 """
+
+
+def test_a_step_tells_in_which_wrapper_its_parameters_are(ranks: Callable[..., Ran]) -> None:
+    both = ranks(TURNS).ranks[0].steps
+    assert [(s.wraps, s.modules) for s in both[:2]] == [((1,), ("Linear",)), ((0,), ("Linear",))]
+    beside = ranks(TURNS.replace("DDP(nn.Linear(4, 4))", "nn.Linear(4, 4)")).ranks[0].steps
+    assert [s.wraps for s in beside[:2]] == [(0,), ()]
 
 
 def test_models_that_take_turns_are_cleared_between_their_own_steps(ranks: Callable[..., Ran]) -> None:

@@ -253,8 +253,11 @@ def _one_model(evidence: Evidence) -> str:
 
 def _shares(epoch: EpochShards, total: int) -> str:
     shares = ", ".join(f"rank {s.rank}: {s.num_distinct:,}" for s in epoch.shards[:8])
-    told = f" ({shares})" if epoch.exact else ""
-    return f"In epoch {epoch.number} no rank had all {count(total, 'sample')}: each drew its share{told}."
+    if not epoch.exact:
+        return f"In epoch {epoch.number} no rank had all samples: each drew its share."
+    return (
+        f"In epoch {epoch.number} no rank had all {count(total, 'sample')}: each drew its share ({shares})."
+    )
 
 
 def _streams(script: Script) -> bool:

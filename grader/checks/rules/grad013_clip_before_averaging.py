@@ -1,13 +1,14 @@
-"""Local gradients are clipped before they are averaged.
+"""Gradients are clipped before they are averaged, or after they were stepped with.
 
 ## What it finds
 Clipping that comes before a hand-written average of gradients, inside a `no_sync()` block, in a hook of a parameter, or
-at every micro-batch of an accumulation whose gradients are exchanged only at the last one.
+at every micro-batch of an accumulation whose gradients are exchanged only at the last one. And clipping below the step
+of gradients that are cleared before the next one.
 
 ## Why it matters
 The limit is meant for the gradient that is stepped on. Each rank's own gradient is longer and points elsewhere: clipped
 first and averaged then, ranks with a large loss lose their weight, and the result is neither in the right direction nor
-of the length that was asked for.
+of the length that was asked for. Clipped after the step they limit nothing.
 
 ## Example
 ```python

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-import math
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax_nodes import name_of, start
 
 
 def step_above(script: Script, clip: ast.Call) -> ast.Call | None:
     """The step that a clip comes too late for; None where the clip has an effect, or none was meant."""
     updates = script.updates
-    limit = script.values.constant(clip.args[1]) if len(clip.args) > 1 else None
-    if limit == math.inf or any(isinstance(a, ast.Call) and _is_infinite(a) for a in clip.args[1:2]):
+    if any(_is_infinite(a) for a in (*clip.args[1:2], *(k.value for k in clip.keywords))):
         return None  # asks for the norm alone
     tree = script.names.tree(clip)
     scope = tree.function(clip)
@@ -34,5 +32,8 @@ def step_above(script: Script, clip: ast.Call) -> ast.Call | None:
     return step if went_back and not later and same else None
 
 
-def _is_infinite(call: ast.Call) -> bool:
-    return any(isinstance(a, ast.Constant) and str(a.value).lower() in ("inf", "infinity") for a in call.args)
+def _is_infinite(limit: ast.expr) -> bool:
+    """`math.inf`, `float("inf")`."""
+    if isinstance(limit, ast.Call):
+        return any(isinstance(a, ast.Constant) and str(a.value).lower().startswith("inf") for a in limit.args)
+    return name_of(limit) == "inf"

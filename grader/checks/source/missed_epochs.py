@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -51,7 +51,9 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
             tests = tuple(_tests_of(script, call, call.func.value))
             through = f"; so does the test at {script.at(tests[0])}" if tests else ""
             where = "there and in that test" if tests else "there"
-            meant = _named(script, call, loader, made) or _written(call.func.value, part)
+            meant = _written(call.func.value, part)
+            if meant.startswith("`loader."):
+                meant = _named(script, call, {made: "", loader: f".{part}"}) or meant
             yield MissedEpoch(
                 call,
                 tests,
@@ -118,9 +120,9 @@ def _tests_of(script: Script, call: ast.Call, owner: ast.expr) -> Iterable[ast.e
         above = tree.parent.get(above)
 
 
-def _named(script: Script, call: ast.Call, loader: ast.Call | None, made: ast.AST | None) -> str:
-    """The name that the sampler, or its loader, has where a call stands; "" where it has none there."""
-    for node, part in ((made, ""), (loader, ".sampler")):
+def _named(script: Script, call: ast.Call, wanted: Mapping[ast.AST | None, str]) -> str:
+    """The name that one of these has where a call stands, with the part of it that is meant; "" where none has one."""
+    for node, part in wanted.items():
         if node is None:
             continue
         tree = script.names.tree(node)

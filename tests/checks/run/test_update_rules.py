@@ -281,6 +281,30 @@ def test_a_layer_frozen_after_the_wrap(tell: Any) -> None:
     assert "`stem.weight` no longer required a gradient" in story.observation("GRAD009").hits[0].message
 
 
+THAWED = """from torch.nn.parallel import DistributedDataParallel
+
+net.stem.requires_grad_(False)
+ctx.model = DistributedDataParallel(net)
+for epoch in range(9):
+    if epoch == 3:
+        net.stem.requires_grad_(True)
+    train_one_epoch(ctx)
+"""
+
+
+def test_a_layer_thawed_after_the_wrap(tell: Any) -> None:
+    story = tell.honest()
+    story.text = THAWED
+    story.ranks[0].event(
+        "changed", 0, wrap=0, added=["stem.weight"], thawed=["stem.weight"], frozen=[], removed=0
+    )
+    (hit,) = story.observation("GRAD009").hits
+    assert "`stem.weight` required no gradient when it was wrapped, and requires one now" in hit.message
+    assert "came later" not in hit.message
+    assert "anew right after" in hit.hint
+    assert hit.where[0].line == 7
+
+
 def test_a_model_that_stays_as_it_was_wrapped(tell: Any) -> None:
     assert tell.honest().observation("GRAD009").state is CLEAN
 
