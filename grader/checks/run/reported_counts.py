@@ -55,7 +55,7 @@ def above_one(evidence: Evidence, stream: Stream, joined: Collective) -> Hit | N
     if reported is None or metric is None:
         return None
     key = metric.reported_as
-    figures = [epoch[key] for epoch in reported.epochs if key in epoch]
+    figures = reported.values(metric)
     most = max(figures, default=0.0)
     if not 1.0 < most <= len(evidence.trace.ranks):
         return None
@@ -67,7 +67,7 @@ def above_one(evidence: Evidence, stream: Stream, joined: Collective) -> Hit | N
         "of both, then divide.",
         where=told_once((*lines, *place(joined.site), *place(stream.site))),
         ranks=tuple(stream.ranks),
-        details={"reported": figures},
+        details={"reported": list(figures)},
     )
 
 

@@ -21,7 +21,7 @@ _SAVED_ELSE = (
 def other_statistics(evidence: Evidence) -> CauseInText | None:
     """What is wrong with the saved statistics; None where a validation pass in training mode may be what happened."""
     looked = [e for r in evidence.trace.ranks for e in during_validation(evidence, r)]
-    if not looked or any(e.fields.get("training_mode") is True for e in looked):
+    if not looked or any(e.fields.get("training_mode") is not False for e in looked):
         return None
     script, scored = evidence.script, evidence.evaluation
     nodes = tuple(_made_without_buffers(script))

@@ -51,15 +51,13 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
             tests = tuple(_tests_of(script, call, call.func.value))
             through = f"; so does the test at {script.at(tests[0])}" if tests else ""
             where = "there and in that test" if tests else "there"
-            meant = _written(call.func.value, part)
-            if meant.startswith("`loader."):
-                meant = _named(script, call, {made: "", loader: f".{part}"}) or meant
+            meant = _written(call.func.value, part) or _named(script, call, {made: "", loader: f".{part}"})
             yield MissedEpoch(
                 call,
                 tests,
                 f"{script.at(call)} asks {owner}{through}, and that is not the loader's `{kind}`, which was told "
                 "nothing. ",
-                f"Write {meant} instead of {owner}, {where}: "
+                f"Write {meant or f'`loader.{part}`'} instead of {owner}, {where}: "
                 f"it is the `{kind}`, and is told the number of each epoch before that begins.",
             )
 
@@ -137,10 +135,10 @@ def _named(script: Script, call: ast.Call, wanted: Mapping[ast.AST | None, str])
 
 
 def _written(owner: ast.expr, part: str) -> str:
-    """How a part of a loader is written where another part of the loader, or the loader, was asked."""
+    """How a part of a loader is written where another part of it, or the loader, was asked; "" where neither was."""
     asked = isinstance(owner, ast.Attribute) and owner.attr in ("batch_sampler", "dataset", "sampler")
     loader = owner.value if asked and isinstance(owner, ast.Attribute) else owner
-    return f"`{ast.unparse(loader)}.{part}`" if asked or "load" in ast.unparse(owner) else f"`loader.{part}`"
+    return f"`{ast.unparse(loader)}.{part}`" if asked or "load" in ast.unparse(owner) else ""
 
 
 def may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:
