@@ -251,7 +251,8 @@ def _hit(
                 *(seen.where(script) if seen else ()),
                 *place(site),
             )
-        ),
+        )
+        or lines(script, script.calls("torch.autograd.grad", "torch.func.grad")[:1]),
         ranks=(a, *found.ranks),
         details={
             "first_step": difference.step,
