@@ -197,15 +197,15 @@ def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     change = Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
     names = (metric.reported_as, metric.name)
     cause = score_cause(evidence.script, names) if change is Change.NOTHING else None
-    saved = other_statistics(evidence) if change is Change.MODE else None
-    nodes = saved.nodes if saved is not None else cause.nodes if cause is not None else ()
-    said = " ".join(s for s in (said, reason and reason.sentence, saved and saved.says) if s)
+    other = other_statistics(evidence) if change is Change.MODE else None
+    nodes = other.nodes if other is not None else cause.nodes if cause is not None else ()
+    said = " ".join(s for s in (said, reason and reason.sentence, other and other.says) if s)
     made = (*nodes, *computed_at(evidence.script, names))
     slightly = metric.gain(metric.best(values), one.measured) < _STEPS * metric.readable_step
     return Hit(
         message=said,
-        hint=saved.hint
-        if saved is not None
+        hint=other.hint
+        if other is not None
         else cause.advice
         if cause is not None
         else WHAT_TO_WRITE[change],

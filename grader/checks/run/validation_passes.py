@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.phrases import at, listed, ranks
-from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.run.epoch_shards import EpochShards, Shard
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
-from grader.checks.run.sample_ledger import Ledger, Shard, Stream
+from grader.checks.run.sample_ledger import Ledger, Stream
 from grader.checks.source.causes import stands_at
 from grader.checks.source.rank_files import read_by_one
 from grader.checks.source.rank_messages import is_turn

@@ -77,8 +77,8 @@ def salted(script: Script, site: Site | None) -> CauseInText | None:
         text = script.quote(call.args[0]).strip("`")
         return CauseInText(
             (call,),
-            f"{script.at(call)} chooses each rank's share by {script.quote(call)}, which is another number in each "
-            "process: Python salts the hash of texts, so that ranks don't divide alike.",
+            f"{script.at(call)} chooses samples by {script.quote(call)}, which is another number in each process: "
+            "Python salts the hash of texts, so that ranks don't choose alike.",
             "Divide by something that all ranks agree on: by position, `i % world_size == rank`, or by "
             f"`zlib.crc32(str({text}).encode())`.",
         )
