@@ -23,6 +23,7 @@ START_GROUP = 'dist.init_process_group("nccl" if torch.cuda.is_available() else 
 """Starts a group on GPUs and on CPUs."""
 _STATE_DICT = "torch.distributed.checkpoint.state_dict"
 _LINES = {
+    "copy": "import copy",
     "os": "import os",
     "sys": "import sys",
     "functools": "import functools",

@@ -22,3 +22,5 @@ class Save:
     t: float
     live: bool = False
     """It holds the trained model as it was at that moment: no copy, no average, nobody else's weights."""
+    untracked: bool = False
+    """Its BatchNorm layers have counted no batch: their statistics are those of a new network."""

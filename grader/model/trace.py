@@ -197,6 +197,9 @@ class Step:
     """What a device took from the step's first forward pass to its end; None where there is none, or it isn't known."""
     numbers: int = 0
     """In the rows that models were given, where a batch is nothing else; 0 where it is, or nobody told."""
+    wraps: tuple[int, ...] | None = None
+    """Wrappers around what the optimizer steps; None unknown. `modules`: classes of the models that it steps."""
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grader.probe import code_locations, events, files, trained_models
-from grader.probe.fingerprints import sums
+from grader.probe.fingerprints import count_filled, sums
 from grader.probe.imports import once_imported
 from grader.probe.patches import outermost, replace
 from grader.probe.writer import writer
@@ -59,6 +59,7 @@ def _write(api: str, state: Any, target: Any, started_s: float) -> None:
     prefix = common_prefix(list(tensors))
     floating = [tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()]
     saved = sums(floating[:_MAX_SUMS])
+    counts = [tensor for key, tensor in tensors.items() if key.endswith("num_batches_tracked")]
     path = target if isinstance(target, (str, os.PathLike)) else getattr(target, "name", "")
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
     name = name if isinstance(name, str) else os.fsdecode(name)
@@ -79,6 +80,7 @@ def _write(api: str, state: Any, target: Any, started_s: float) -> None:
         bytes=size,
         seconds=round(seconds, 6),
         live=trained_models.trained_now(saved),
+        untracked=bool(counts) and not count_filled(counts),
     )
 
 

@@ -81,8 +81,11 @@ EVALUATED
     validation; the first 512 samples, on the CPU.
 CHANGED
     a module inside DDP is no longer the one that was wrapped: wrap, added (names of parameters that have a gradient and
-    that DDP does not know), frozen (names of those that no longer require one), removed (number of tensors that are
-    gone); at most 8 names each; once per wrap.
+    that DDP does not know), thawed (of these, those that were there at the wrap and required none), frozen (names of
+    those that no longer require one), removed (number of tensors that are gone); at most 8 names each; once per wrap.
+UNHELD
+    parameters of one model that got gradients, that no optimizer was ever given, and that were at the end of the script
+    what they were at first: wrap (null without one), names (at most 512); not after an exception.
 NO_SYNC
     op `enter`/`exit`, wrap, site; the first 64.
 BACKWARD
@@ -106,7 +109,8 @@ STEP
     own, own_last (what the rank's own backward passes gave to the same parameters since the last step, before it was
     averaged: fingerprints of the sum and of the last; on the CPU, from the second step on), rss_bytes,
     device_bytes, site, num_params (tensors of the optimizer that require gradients), num_missing (of these, without a
-    gradient), missing (names of the first four).
+    gradient), missing (names of the first four),
+    wraps, modules (wrappers that hold what the optimizer steps, and the classes of its models, as at its first step).
     On the step after one with grads also empty, full: of the backward passes between the two, how many found all
     chosen gradients empty (None or zero), and how many found none of them empty: nobody had cleared them.
 UNSTEPPED
@@ -126,7 +130,7 @@ FINAL
 SAVE
     path, out, site, api (`torch.save`, `safetensors`, `dcp`), prefix (`module.`, `_orig_mod.`, both, or ""),
     num_tensors, sums (over tensors by sorted name, floats only, at most 512), bytes, seconds, live (it holds a trained
-    model as it is now).
+    model as it is now), untracked (its BatchNorm layers have counted no batch: their statistics are a new network's).
 LOAD
     path, out, site, map_location (as text; "" where none was given, `callable` for a function), devices (of the tensors
     that came of it, sorted), seconds: `torch.load` as called by the script; the first 64.
@@ -190,6 +194,7 @@ BYPASS = "bypass"
 EVALUATION = "evaluation"
 EVALUATED = "evaluated"
 CHANGED = "changed"
+UNHELD = "unheld"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"
 STEP = "step"

@@ -42,6 +42,7 @@ from grader.probe import (
     seeds,
     traffic,
     trained_models,
+    unheld_parameters,
     updates,
     wrappers,
 )
@@ -192,6 +193,8 @@ def finish(error: BaseException | None) -> None:
             _try("updates", updates.close)
         # After an exception ranks stop at different places, so that their parameters can't be compared.
         _try("models", evaluation_passes.end if failed else trained_models.write_finals)
+        if not failed:
+            unheld_parameters.write()
     _end()
 
 

@@ -33,17 +33,19 @@ class TrackedModel:
         wrapper: the DistributedDataParallel around it, or None.
         wrap: id of its WRAP event, or None.
         held: the parameters that DDP was given: id → name; empty without DDP. The wrapper keeps them alive.
+        frozen: ids of those that required no gradient when it was wrapped.
         trains: whether it is known to be trained: wrapped, handed to an optimizer, or seen to change. Any other module
             that was asked for its parameters may yet turn out to be.
         stepped: whether optimizers step its parameters, or nobody does. weights: those that its forward passes used,
             looked at while it is not known.
         trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
         some: the first few of these parameters; versions: their in-place change counters after the last step.
+        unheld: by name, parameters with a gradient that no optimizer held, and their fingerprints at that time.
     """
 
     __slots__ = (
-        "__weakref__", "held", "looks", "model", "some", "stepped", "trained", "trains", "versions", "weights",
-        "wrap", "wrapper",
+        "__weakref__", "frozen", "held", "looks", "model", "some", "stepped", "trained", "trains", "unheld", "versions",
+        "weights", "wrap", "wrapper",
     )  # fmt: skip
 
     def __init__(self, model: Any) -> None:
@@ -51,6 +53,7 @@ class TrackedModel:
         self.wrapper: Any = None
         self.wrap: int | None = None
         self.held: dict[int, str] = {}
+        self.frozen: set[int] = set()
         self.trains = False
         self.stepped = False
         self.looks = 0
@@ -58,6 +61,7 @@ class TrackedModel:
         self.trained: list[tuple[str, Any]] = []
         self.some: list[Any] = []
         self.versions: list[int] = []
+        self.unheld: dict[str, tuple[Any, list[float | None]]] = {}
 
 
 _tracked: dict[int, TrackedModel] = {}
@@ -125,6 +129,22 @@ def owners_of(params: list[Any]) -> list[TrackedModel]:
     for known in found:
         known.trains = known.stepped = True
     return found
+
+
+def names_of(params: list[Any]) -> dict[int, str]:
+    """By id, what the largest modules that were asked for their parameters call these."""
+    wanted, found = {id(p) for p in params}, dict[int, str]()
+    asked = [
+        list(m.named_parameters()) for known in list(_tracked.values()) if (m := known.model()) is not None
+    ]
+    for named in sorted(asked, key=len):
+        found |= {id(p): name for name, p in named if id(p) in wanted}
+    return found
+
+
+def held(param: Any) -> bool:
+    """Whether an optimizer was given this parameter."""
+    return id(param) in _stepped
 
 
 def belongs_elsewhere(known: TrackedModel, tensors: list[Any]) -> bool:

@@ -19,6 +19,7 @@ from grader.probe import (
     models,
     sampling,
     trained_models,
+    unheld_parameters,
 )
 from grader.probe.counters import counters
 from grader.probe.fingerprints import choose, fingerprint
@@ -38,7 +39,7 @@ class _Optimizer:
     """What is known about one optimizer.
 
     Attributes:
-        models: those that it trains.
+        models: those that it trains; owners: what its looked-at steps say of them.
         head: what its step events say about it, as JSON. seconds: of its last step.
         chosen: fingerprinted parameters with their positions; names: theirs.
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
@@ -53,7 +54,7 @@ class _Optimizer:
 
     __slots__ = (
         "_lr", "_lrs", "beside", "chosen", "closure", "due", "every", "head", "id", "looks", "models", "names",
-        "own", "seconds", "steps", "watch",
+        "own", "owners", "seconds", "steps", "watch",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -70,11 +71,15 @@ class _Optimizer:
         self.own: OwnGradients | None = None
         self.closure = False
         self.beside = not self.models and counters.module_trained
+        modules = [type(model).__name__ for one in self.models if (model := one.model()) is not None]
+        self.owners = {"wraps": [one.wrap for one in self.models if one.wrap is not None], "modules": modules}
         named: dict[int, str] = {}
         for known in self.models:
             model = known.model()
             if model is not None:
                 named |= {id(p): name for name, p in model.named_parameters()}
+        if any(id(p) not in named for p in params):
+            named = models.names_of(params) | named
         self.chosen = [(i, params[i]) for i in choose(params)]
         self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
         self.every = EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
@@ -151,6 +156,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
             "grad_names": known.names,
             "site": code_locations.here(),
             **missing(optimizer, known.models),
+            **known.owners,
             **(known.own.told() if known.own is not None else {}),
         }
         known.own = None
@@ -167,6 +173,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
     count = count if count < FIRST_SAMPLED else count // known.every
     if count & (count - 1) == 0:  # after 0, 1, 2, 4, … steps, then windows: often enough, and cheap
         report_parameter_changes(known.models)
+        unheld_parameters.look(known.models)
 
 
 @guarded("after step", values=True)

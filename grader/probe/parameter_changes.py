@@ -34,6 +34,7 @@ def _compare(known: TrackedModel) -> None:
         for name, p in current
         if p.requires_grad and p.grad is not None and id(p) not in known.held and name not in ignored
     ]
+    thawed = [name for name, p in current if name in added and id(p) in known.frozen]
     removed = len(known.held.keys() - {id(p) for _, p in current})
     if frozen or added or removed:
         known.held = {}  # once is enough
@@ -42,5 +43,6 @@ def _compare(known: TrackedModel) -> None:
             wrap=known.wrap,
             added=added[:_MAX_NAMES],
             frozen=frozen[:_MAX_NAMES],
+            thawed=thawed[:_MAX_NAMES],
             removed=removed,
         )

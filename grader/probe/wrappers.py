@@ -88,6 +88,7 @@ def _wrapped_ddp(_result: None, _started_s: float, ddp: Any, *_args: Any, **_kwa
     known.wrapper = weakref.ref(ddp)
     known.wrap = _write_wrap("ddp", ddp.module, ddp)
     known.held = {id(p): name for name, p in ddp.module.named_parameters() if p.requires_grad}
+    known.frozen = {id(p) for p in ddp.module.parameters() if not p.requires_grad}
     if known.wrap is not None:
         _wraps[id(ddp)] = known.wrap
         weakref.finalize(ddp, _wraps.pop, id(ddp), None).atexit = False

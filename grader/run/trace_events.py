@@ -27,6 +27,7 @@ _GENERIC = frozenset(
         events.PLACED,
         events.CHANGED,
         events.COMM_HOOK,
+        events.UNHELD,
         events.NO_SYNC,
         events.BACKWARD,
         events.HELD,
@@ -191,6 +192,8 @@ def step(f: Fields, t: float) -> model.Step:
         full=f.maybe("full", f.whole),
         exchanges=f.maybe("exchanges", f.whole),
         numbers=f.maybe("numbers", f.whole) or 0,
+        wraps=f.maybe("wraps", f.wholes),
+        modules=f.maybe("modules", f.texts) or (),
     )
 
 
@@ -230,6 +233,7 @@ def save(f: Fields, t: float) -> Save:
         sums=f.sums("sums"),
         t=t,
         live=f.maybe("live", f.flag) or False,
+        untracked=f.maybe("untracked", f.flag) or False,
     )
 
 

@@ -23,7 +23,8 @@ WITH_FIXES = {
     "DATA001", "DATA002", "DATA005", "DATA007", "DATA009", "DEV001", "DEV003", "DEV004", "DIST002", "DIST003",
     "DIST004", "DIST005", "DIST007", "DIST010", "DIST011", "DIST013", "DIST014", "EVAL001", "EVAL005",
     "EVAL006", "EVAL008", "GRAD001", "GRAD002", "GRAD005", "GRAD006", "GRAD007", "GRAD008", "GRAD011",
-    "GRAD013", "GRAD015", "GRAD017", "IO001", "IO002", "IO003", "IO004", "IO005", "IO008", "PERF001",
+    "GRAD013", "GRAD015", "GRAD017", "IO001", "IO002", "IO003", "IO004", "IO005", "IO008", "IO010",
+    "PERF001",
 }  # fmt: skip
 """Rules that write their advice themselves wherever it is certain; all others leave a decision to the learner."""
 GRAVE = (Severity.ERROR, Severity.WARNING)

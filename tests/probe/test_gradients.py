@@ -82,13 +82,52 @@ def test_an_optimizer_over_a_copy_meets_no_gradient(ranks: Callable[..., Ran]) -
     assert all(s.backwards == 1 for s in first.steps)
 
 
+def unheld(ran: Ran) -> list[object]:
+    return [event.fields["names"] for event in ran.ranks[0].events("unheld")]
+
+
+LEFT_OUT = """model = DDP(net)
+kept = lambda: None
+kept.parameters = lambda: [p for p in net.parameters() if p.ndim > 1]"""
+
+
+def test_parameters_that_no_optimizer_holds_and_nobody_moves(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(text(LEFT_OUT, params="kept"))
+    assert unheld(ran) == [["0.bias", "2.bias"]]
+    assert unheld(ranks(text(LEFT_OUT, params="kept", train="model.zero_grad(); " + USUAL))) == unheld(ran)
+
+
+@pytest.mark.parametrize(
+    ("wrap", "train"),
+    [
+        (WRAP, USUAL),
+        (f"net[0].requires_grad_(False)\n{WRAP}", USUAL),
+        (LEFT_OUT, USUAL + "; [p.data.sub_(0.01 * p.grad) for p in net.parameters() if p.ndim == 1]"),
+        (LEFT_OUT, USUAL + '\nif n == 2: optimizer.add_param_group({"params": [net[0].bias, net[2].bias]})'),
+    ],
+)
+def test_parameters_that_are_frozen_or_moved_otherwise(
+    ranks: Callable[..., Ran], wrap: str, train: str
+) -> None:
+    ran = ranks(text(wrap, params="kept" if wrap is LEFT_OUT else "model", train=train))
+    assert unheld(ran) == []
+    assert not ran.events(events.UNSUPPORTED)
+
+
 def test_a_layer_replaced_after_the_wrap_is_told_once(ranks: Callable[..., Ran]) -> None:
     wrap = "model = DDP(net, find_unused_parameters=True)\nnet[2] = nn.Linear(8, 3)"
     ran = ranks(text(wrap))
     told = ran.events(events.CHANGED)
     assert [e.fields for e in told] == [
-        {"wrap": 0, "added": ["2.weight", "2.bias"], "frozen": [], "removed": 2}
+        {"wrap": 0, "added": ["2.weight", "2.bias"], "frozen": [], "thawed": [], "removed": 2}
     ]
+
+
+def test_a_layer_that_learns_from_a_later_step_on(ranks: Callable[..., Ran]) -> None:
+    train = f"net[0].requires_grad_(n > 2)\n{USUAL}"
+    ran = ranks(text(f"net[0].requires_grad_(False)\n{WRAP}", params="net", train=train))
+    told = ran.events(events.CHANGED)
+    assert [e.fields["thawed"] for e in told] == [["0.weight", "0.bias"]]
 
 
 def test_a_model_that_stays_as_it_is_tells_nothing(ranks: Callable[..., Ran]) -> None:
@@ -114,6 +153,13 @@ for _ in range(6):
     for_generator.step()
 dist.destroy_process_group()
 """
+
+
+def test_a_step_tells_in_which_wrapper_its_parameters_are(ranks: Callable[..., Ran]) -> None:
+    both = ranks(TURNS).ranks[0].steps
+    assert [(s.wraps, s.modules) for s in both[:2]] == [((1,), ("Linear",)), ((0,), ("Linear",))]
+    beside = ranks(TURNS.replace("DDP(nn.Linear(4, 4))", "nn.Linear(4, 4)")).ranks[0].steps
+    assert [s.wraps for s in beside[:2]] == [(0,), ()]
 
 
 def test_models_that_take_turns_are_cleared_between_their_own_steps(ranks: Callable[..., Ran]) -> None:

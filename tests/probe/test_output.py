@@ -32,6 +32,9 @@ def test_checkpoints_and_their_prefix(ranks: Callable[..., Ran]) -> None:
     assert (nested.path, nested.prefix, nested.api) == ("nested.pt", "", "torch.save")
     assert (tensors.path, tensors.api) == ("model.safetensors", "safetensors")
     assert wrapped.sums == nested.sums == tensors.sums
+    assert wrapped.untracked
+    assert nested.untracked
+    assert not other.untracked
     assert len(wrapped.sums) == 6
     assert (other.out, other.num_tensors) == (False, 0)
     assert wrapped.site is not None
@@ -42,6 +45,7 @@ def test_sums_are_those_of_the_saved_file(ranks: Callable[..., Ran]) -> None:
     import torch
 
     ran = ranks("torch.save(nn.Linear(6, 8).state_dict(), OUT + '/model.pt')", nproc=1)
+    assert not ran.ranks[0].saves[0].untracked
     state = torch.load(ran.output / "model.pt", weights_only=True)
     expected = tuple(state[name].sum(dtype=torch.float64).item() for name in sorted(state))
     assert ran.ranks[0].saves[0].sums == expected

@@ -18,22 +18,26 @@ from __future__ import annotations
 import ast
 import re
 
-from grader.checks.phrases import count
+from grader.checks.phrases import count, listed
 from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.unfinished_reductions import without_gradient
+from grader.checks.source.causes import lines
+from grader.checks.source.layer_choices import chosen_by_chance
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
 ORDER = 20
 _WORDS = re.compile(r"Expected to have finished reduction in the prior iteration")
-_INDICES = re.compile(r"did not receive grad for rank \d+: (?P<indices>[\d ]+)")
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of unused or frozen parameters; point at a freeze after the wrap where there is one."""
     if run.saying(_WORDS) is None or run.cause is None:
         return None
-    found = _INDICES.search(run.cause.message)
-    indices = [int(n) for n in found["indices"].split()] if found else []
+    lacking = {f.rank: without_gradient(f.message) for f in run.alike}
+    indices = lacking[run.cause.rank]
+    if len(set(lacking.values())) > 1:
+        return _by_rank(run, lacking)
     wraps = run.evidence.rank(run.cause.rank).wraps
     number = f"{count(len(indices), 'parameter tensor')}" if indices else "some parameters"
     of_all = f" of {wraps[-1].num_tensors}" if indices and wraps else ""
@@ -51,8 +55,39 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
             "and only where steps really differ wrap with `find_unused_parameters=True`."
         ),
         where=tuple(dict.fromkeys((*frozen, *run.cause.where))),
-        details={"parameter_indices": indices[:40]},
+        details={"parameter_indices": list(indices[:40])},
     )
+
+
+def _by_rank(run: FailedRun, lacking: dict[int, tuple[int, ...]]) -> Diagnosis:
+    """Each rank left out others: whatever decides which layers run decides it for each rank by itself."""
+    drawn = lines(run.evidence.script, chosen_by_chance(run.evidence.script))
+    told = [f"rank {rank} for {_named(run, rank, indices)}" for rank, indices in lacking.items()]
+    by = ", as each rank draws for itself" if drawn else ""
+    places = (p for f in run.alike for p in f.where)
+    return run.crash(
+        title="Other parameters of the wrapped model got no gradient on each rank",
+        what=f"began a new step while DDP waited for gradients of the step before, {listed(told)}{by},",
+        why=(
+            "The wrapper averages a gradient for every parameter that required one when it was wrapped, so a step that "
+            "leaves one out is never finished"
+        ),
+        hint=(
+            "Where steps leave out layers on purpose, wrap with `find_unused_parameters=True`: each rank may then "
+            "leave out others."
+        ),
+        where=tuple(dict.fromkeys((*drawn, *places))),
+        details={"parameter_indices": {str(rank): list(one[:40]) for rank, one in lacking.items()}},
+    )
+
+
+def _named(run: FailedRun, rank: int, indices: tuple[int, ...]) -> str:
+    steps = run.evidence.rank(rank).steps
+    names = steps[-1].missing if steps else ()
+    if not names:
+        return f"the parameters {listed(indices, 6)}"
+    more = max(0, len(indices) - len(names))
+    return listed([f"`{n}`" for n in names]) + (f" and {more} more" if more else "")
 
 
 def _frozen_late(run: FailedRun) -> tuple[Location, ...]:

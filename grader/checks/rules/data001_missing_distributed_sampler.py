@@ -253,8 +253,8 @@ def _one_model(evidence: Evidence) -> str:
 
 def _shares(epoch: EpochShards, total: int) -> str:
     shares = ", ".join(f"rank {s.rank}: {s.num_distinct:,}" for s in epoch.shards[:8])
-    told = f" ({shares})" if epoch.exact else ""
-    return f"In epoch {epoch.number} no rank had all {count(total, 'sample')}: each drew its share{told}."
+    many, told = (count(total, "sample"), f" ({shares})") if epoch.exact else ("samples", "")
+    return f"In epoch {epoch.number} no rank had all {many}: each drew its share{told}."
 
 
 def _streams(script: Script) -> bool:

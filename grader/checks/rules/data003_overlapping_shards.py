@@ -51,7 +51,14 @@ from grader.checks.source.orders_by_hand import divided, orders_read
 from grader.checks.source.overlap_causes import overlap_cause
 from grader.checks.source.sampler_shares import wrong_shares
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import drawn_apart, over_samplers, own_cuts, own_seeds, shares_of
+from grader.checks.source.share_causes import (
+    drawn_apart,
+    over_samplers,
+    own_cuts,
+    own_seeds,
+    salted,
+    shares_of,
+)
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -198,7 +205,7 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
     for order in orders[:1]:
         sources, hint = [order], divided(script, order)
         cause = f" {script.at(order)} draws the order that they read by."
-    text = None if cause else overlap_cause(script, min(numbers))
+    text = salted(script, stream.site) or (None if cause else overlap_cause(script, min(numbers)))
     if text is not None:
         sources, cause, hint = list(text.nodes), f" {text.says}", text.hint
     shared = share(epoch.num_shared, epoch.num_distinct)

@@ -54,13 +54,14 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import lines
 from grader.checks.source.dataset_inputs import in_order, lists_files, orders_set, parts_of
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.seed_fixes import seeded_alike, together
 from grader.checks.source.seeds import Seeded, share_seed
-from grader.checks.source.share_causes import orders_of
+from grader.checks.source.share_causes import orders_of, salted
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -217,7 +218,7 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(_leak_hit(found[0]))
     splits = different_splits(evidence.ledger)
     if splits:
-        return flagged(_disagreement_hit(splits[0], Severity.ERROR))
+        return flagged(_disagreement_hit(splits[0], Severity.ERROR, evidence.script))
     roots = different_roots(evidence.ledger)
     if roots:
         ordered = any(h.severity is None for h in check_source(evidence.script))
@@ -263,14 +264,15 @@ def _leak_hit(leak: Leak) -> Hit:
     )
 
 
-def _disagreement_hit(found: Disagreement, severity: Severity) -> Hit:
+def _disagreement_hit(found: Disagreement, severity: Severity, script: Script) -> Hit:
+    cause = salted(script, found.site)
     return Hit(
         message=f"{ranks(found.ranks)} drew {count(found.num_shared, 'sample')} twice in epoch {found.epoch} "
         f"(first ones: {listed(found.first)}), although their samplers agree on seed, epoch and size. So the data sets "
-        f"that {at(found.site, 'the training loader')} divides are not the same: each rank has drawn its own subset or "
-        "order.",
-        hint=_SEED,
-        where=place(found.site),
+        f"that {at(found.site, 'the training loader')} divides are not the same: "
+        + (cause.says if cause else "each rank has drawn its own subset or order."),
+        hint=cause.hint if cause else _SEED,
+        where=(*lines(script, cause.nodes if cause else ()), *place(found.site)),
         ranks=found.ranks,
         details={"epoch": found.epoch, "shared": found.num_shared, "first_shared": list(found.first)},
         severity=severity,

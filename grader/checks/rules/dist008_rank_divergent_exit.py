@@ -62,6 +62,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, places, ranks, told_once
@@ -165,12 +166,23 @@ def check_run(evidence: Evidence) -> Observation:
 
     if evidence.record.ending is Ending.COMPLETED:
         steps = {len(r.steps) for r in evidence.trace.ranks if r.steps}
+        clocks = () if _runs_dry_alone(evidence.script) else _by_clock(evidence.script)
+        if len(steps) == 1 and clocks:
+            return flagged(*clocks)
         if len(steps) == 1:
             return verified(f"All ranks stayed together for {count(steps.pop(), 'step')}.")
     found = early_leavers(evidence)
     if found is None:
         return not_observable("The run gives no sign of a rank that left before the others.")
     return flagged(_run_hit(evidence, found))
+
+
+def _by_clock(script: Script) -> tuple[Hit, ...]:
+    """Loops that ranks leave by clocks of their own: a run in which these agreed says nothing of the next one."""
+    together = " In this run the clocks agreed."
+    found = (p for p in EarlyExits(script).all() if p.apart.kind == "clock")
+    hits = (_source_hit(script, p, severity) for p in found if (severity := _severity(script, p)) is not None)
+    return tuple(replace(hit, message=hit.message + together) for hit in hits)
 
 
 def _run_hit(evidence: Evidence, left: EarlyLeaver) -> Hit:

@@ -158,7 +158,7 @@ def _logged_apart(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag divided validation passes whose parts were never put together."""
     from grader.checks.run import validation_passes as passes
-    from grader.checks.run.reported_counts import counted_instead
+    from grader.checks.run.reported_counts import above_one, counted_instead
     from grader.model.run import Ending
 
     good: list[str] = []
@@ -167,7 +167,8 @@ def check_run(evidence: Evidence) -> Observation:
         if not parts:
             whole = evidence.ledger.layout.with_partners(passes.whole_ranks(evidence.ledger, stream))
             if whole:
-                drawn = f"the same {count(_most(stream), 'sample')}" if len(whole) > 1 else "the whole set"
+                most = max((s.num_samples for epoch in stream.epochs for s in epoch.shards), default=0)
+                drawn = f"the same {count(most, 'sample')}" if len(whole) > 1 else "the whole set"
                 good.append(f"{ranks(whole)} validated on {drawn}, so there was nothing to reduce.")
             continue
         met = passes.combining(evidence.trace, stream, evidence.script)
@@ -191,17 +192,14 @@ def check_run(evidence: Evidence) -> Observation:
         of_one = counted_instead(evidence, parts[-1].num_expected or 0, own)
         if of_one:
             followed = f"{of_one}, though `{first.name}` at {at(first.site)} is there"
-            return flagged(_mended(evidence.script, _hit(evidence, stream, parts, joined, followed), joined))
+            hit = above_one(evidence, stream, first) or _hit(evidence, stream, parts, joined, followed)
+            return flagged(_mended(evidence.script, hit, joined))
         good.append(_together(f"by `{first.name}` at {at(first.site)}"))
     return verified(good[0]) if good else _without_loaders(evidence)
 
 
 def _together(how: str) -> str:
     return f"Validation was divided among ranks and put together {how}."
-
-
-def _most(stream: Stream) -> int:
-    return max((s.num_samples for epoch in stream.epochs for s in epoch.shards), default=0)
 
 
 def _without_loaders(evidence: Evidence) -> Observation:

@@ -71,7 +71,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source import rank_dependent_shares as unequal
-from grader.checks.source.averaged_ratios import averaging, bent_before, ratios_of
+from grader.checks.source.averaged_ratios import averaging, bent_before, means_of_batches, ratios_of
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.ratio_fixes import reduced_first
 from grader.checks.source.reduction_results import undivided
@@ -180,7 +180,7 @@ def _reported_as_sum(script: Script, reduction: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ratios that the source averages over shares which the run showed to be unequal."""
-    from grader.checks.run.validation_passes import combining, divided_passes
+    from grader.checks.run.validation_passes import combining, divided_passes, uneven_batches
 
     hits = list(check_source(evidence.script))
     good = ""
@@ -198,7 +198,8 @@ def check_run(evidence: Evidence) -> Observation:
             continue
         told = ", ".join(f"rank {r}: {n:,}" for r, n in list(sizes.items())[:8])
         if hits and joined:
-            return flagged(*(_measured(h, told, sizes) for h in hits))
+            batches = uneven_batches(evidence.trace, parts[-1].epoch.shards)
+            return flagged(*(_measured(evidence.script, h, (told, batches), sizes) for h in hits))
         if joined and all((c.numel or 0) > 1 for c in joined):
             good = f"The shares differ ({told}), and several numbers were reduced together, as counts are."
     return (
@@ -208,10 +209,14 @@ def check_run(evidence: Evidence) -> Observation:
     )
 
 
-def _measured(hit: Hit, told: str, sizes: dict[int, int]) -> Hit:
+def _measured(script: Script, hit: Hit, told: tuple[str, str], sizes: dict[int, int]) -> Hit:
+    shares, batches = told
+    means = list(means_of_batches(script)) if batches else []
+    also = f" {script.at(means[0])} takes a mean of each batch, too: {batches} weigh alike." if means else ""
     return replace(
         hit,
-        message=f"{hit.message} In this run the shares were of {told} samples, for {ranks(sizes).lower()}.",
+        message=f"{hit.message} In this run the shares were of {shares} samples, for {ranks(sizes).lower()}.{also}",
+        where=tuple(dict.fromkeys((*(script.location(n) for n in means[:1]), *hit.where))),
         ranks=tuple(sorted(sizes)),
         details={"samples_by_rank": {str(r): n for r, n in sizes.items()}},
         severity=None,

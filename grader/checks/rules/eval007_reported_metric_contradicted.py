@@ -43,12 +43,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import count, told_once
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.phrases import told_once
+from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.counted_right import share_of_right
+from grader.checks.source.kept_weights import kept_without_copy
 from grader.checks.source.reported_figures import FIGURES, computed_at, entries
 from grader.checks.source.score_causes import score_cause
 from grader.checks.source.script import Script
@@ -57,8 +57,7 @@ from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.model.evaluation import Evaluation
-    from grader.model.metric import Metric
+    from grader.checks.run.metric_claims import MetricClaim
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = (
@@ -115,6 +114,9 @@ def _made_up(script: Script, value: ast.expr) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Compare every metric that is reported of the validation data with the trusted one."""
     from grader.checks.run.evaluation_passes import unseen
+    from grader.checks.run.metric_claims import MetricClaim
+    from grader.checks.run.replica_comparison import replicas_differ
+    from grader.checks.run.saved_statistics import last_was_saved
 
     made_up = list(check_source(evidence.script))
     if made_up and evidence.evaluation is not None and evidence.evaluation.reported is not None:
@@ -137,9 +139,19 @@ def check_run(evidence: Evidence) -> Observation:
             "The script validates on samples of the training split, so what it reports is another figure than the one "
             "measured here."
         )
-    compared = [_compared(evidence, _Reported(evaluation, metric)) for metric in told]
+    compared = [_compared(evidence, MetricClaim(evaluation, metric)) for metric in told]
     hits = [one for one in compared if isinstance(one, Hit)]
     right = " ".join(one for one in compared if isinstance(one, str))
+    if hits and replicas_differ(evidence.trace):
+        return idle(
+            "Ranks scored networks of their own together, so that the curve is of none that can be saved."
+        )
+    kept = next(iter(kept_without_copy(evidence.script)), None)
+    if hits and kept is not None and last_was_saved(evidence):
+        at_line = evidence.script.at(kept.taken)
+        return idle(
+            f"{at_line} kept no copy, so that the last weights were saved, whatever was reported: IO010."
+        )
     return flagged(*hits) if hits else verified(right, EvidenceKind.EVALUATION)
 
 
@@ -149,47 +161,10 @@ _STEPS = 10
 """Steps of a metric by which an older checkpoint may be worse than the report before it is more than a hint."""
 
 
-@dataclass(frozen=True)
-class _Reported:
-    """One metric, as it was reported and as it was measured."""
-
-    evaluation: Evaluation
-    metric: Metric
-
-    @property
-    def measured(self) -> float:
-        return self.evaluation.validation[self.metric.name]
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        assert self.evaluation.reported is not None, "who asks has looked"
-        return self.evaluation.reported.values(self.metric)
-
-    @property
-    def epochs(self) -> list[dict[str, float]]:
-        """Those that the values are of, as written."""
-        assert self.evaluation.reported is not None, "who asks has looked"
-        return [epoch for epoch in self.evaluation.reported.epochs if self.metric.reported_as in epoch]
-
-    @property
-    def exactly(self) -> str:
-        """The measure, with a digit more than people are shown."""
-        return f"{self.measured:.{self.metric.decimals + 1}f}"
-
-    @property
-    def on(self) -> str:
-        number = self.evaluation.num_validation
-        return count(number, "sample") if number else "validation data"
-
-    @property
-    def said(self) -> str:
-        last, best = self.values[-1], self.metric.best(self.values)
-        return f"{last:.4g}" if last == best else f"{last:.4g} at the end and {best:.4g} at best"
-
-
-def _compared(evidence: Evidence, one: _Reported) -> Hit | str:
+def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     """What is wrong with one metric's report, or a sentence that it is right."""
     from grader.checks.run.reported_epochs import claimed_epochs, saved_epochs, tolerance
+    from grader.checks.run.saved_statistics import other_statistics
     from grader.checks.run.score_reasons import WHAT_TO_WRITE, reason_of
     from grader.model.evaluation import Change
 
@@ -222,11 +197,18 @@ def _compared(evidence: Evidence, one: _Reported) -> Hit | str:
     change = Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
     names = (metric.reported_as, metric.name)
     cause = score_cause(evidence.script, names) if change is Change.NOTHING else None
-    made = (*(cause.nodes if cause is not None else ()), *computed_at(evidence.script, names))
+    other = other_statistics(evidence) if change is Change.MODE else None
+    nodes = other.nodes if other is not None else cause.nodes if cause is not None else ()
+    said = " ".join(s for s in (said, reason and reason.sentence, other and other.says) if s)
+    made = (*nodes, *computed_at(evidence.script, names))
     slightly = metric.gain(metric.best(values), one.measured) < _STEPS * metric.readable_step
     return Hit(
-        message=f"{said} {reason.sentence}" if reason is not None else said,
-        hint=cause.advice if cause is not None else WHAT_TO_WRITE[change],
+        message=said,
+        hint=other.hint
+        if other is not None
+        else cause.advice
+        if cause is not None
+        else WHAT_TO_WRITE[change],
         where=evidence.written(evaluation.artifact)
         if older
         else told_once(evidence.script.location(n) for n in made),
@@ -236,7 +218,7 @@ def _compared(evidence: Evidence, one: _Reported) -> Hit | str:
     )
 
 
-def _counted_hit(evidence: Evidence, one: _Reported) -> Hit:
+def _counted_hit(evidence: Evidence, one: MetricClaim) -> Hit:
     """The right answers of all ranks, divided by the samples of one."""
     ranks = len(evidence.trace.ranks)
     names = (one.metric.reported_as, one.metric.name)
@@ -262,7 +244,7 @@ def _times(evidence: Evidence, trusted: float, told: float) -> str:
     return f"1/{ranks} of" if abs(told / trusted * ranks - 1) < _SAME else ""
 
 
-def _times_hit(script: Script, one: _Reported, figure: tuple[str, float, float], times: str) -> Hit:
+def _times_hit(script: Script, one: MetricClaim, figure: tuple[str, float, float], times: str) -> Hit:
     """A mean that was multiplied or divided by the ranks; `figure`: what it is called, as told and as measured."""
     title, told, measured = figure
     training = [script.names.tree(d.loop).function(d.loop) for d in script.training.draws if d.trains]
@@ -281,7 +263,7 @@ def _times_hit(script: Script, one: _Reported, figure: tuple[str, float, float],
     )
 
 
-def _older(one: _Reported, epoch: int) -> str:
+def _older(one: MetricClaim, epoch: int) -> str:
     return (
         f"`{one.evaluation.artifact}` holds the weights of epoch {epoch}: they score {one.exactly}, as was "
         f"reported of that epoch, and `metrics.json` goes on to {one.said}. The curve ends with weights that were not "
@@ -289,7 +271,7 @@ def _older(one: _Reported, epoch: int) -> str:
     )
 
 
-def _contradicted(one: _Reported, allowed: float) -> str:
+def _contradicted(one: MetricClaim, allowed: float) -> str:
     return (
         f"`metrics.json` reports a validation {one.metric.title} of {one.said}, but the saved weights score "
         f"{one.exactly} on the same {one.on}; nothing that is reported of the last epoch, the best one or the one "

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import epoch_counts, lines, rates_written
+from grader.checks.source.planned_epochs import cut_short, planned_epochs
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ EXPLAINED_BY = (
     "GRAD001", "GRAD002", "GRAD003", "GRAD004", "GRAD005", "GRAD006", "GRAD007", "GRAD008", "GRAD009", "GRAD011",
     "GRAD012", "GRAD013", "GRAD014", "GRAD018", "GRAD019",
     "OPT001", "OPT002", "OPT003", "OPT004", "OPT005", "OPT006", "OPT007",
-    "DIST001", "DIST006", "DIST012", "DIST013", "IO001", "SHARD001", "SHARD002", "SHARD003", "TRUST001", "TRUST002",
+    "DIST001", "DIST006", "DIST008", "DIST012", "DIST013", "IO001", "IO010",
+    "SHARD001", "SHARD002", "SHARD003", "TRUST001", "TRUST002",
 )  # fmt: skip
 _FEW_EPOCHS = 5
 _SMALL_RATE = 0.01
@@ -82,7 +84,9 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("Something else explains the score, or nobody saw how the network was trained.")
     written = lines(script, [*epoch_counts(script), *rates_written(script)])
     epochs = max((len(s.epochs) for s in evidence.ledger.training), default=0)
-    through = f"{count(epochs, 'epoch')}, " if epochs else ""
+    cut = cut_short(script, epochs)
+    epochs = min(epochs, planned_epochs(script) or epochs)
+    through = f"{count(epochs, 'epoch')}{f' of {cut.planned}' if cut else ''}, " if epochs else ""
     reported = evaluation.reported.values(metric) if evaluation.reported is not None else ()
     end = (
         f" The reported {metric.title} was still getting better when it ended ({metric.text(reported[-2])}, then "
@@ -96,9 +100,10 @@ def check_run(evidence: Evidence) -> Observation:
             message=f"The network misses the {metric.title} that is asked for, "
             f"{metric.asked(evidence.levels[metric.name])}. Training took {through}"
             f"{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} "
-            "Nothing else was found to be wrong: it has learned too little.",
-            hint=_advice(epochs, found),
+            "Nothing in its data, gradients and rates explains that: it has learned too little.",
+            hint=cut.advice if cut else _advice(epochs, found),
             where=(
+                *lines(script, cut.exits if cut else ()),
                 *written,
                 *(p for p in optimizer_places(script) if p.line not in {w.line for w in written}),
             ),

@@ -56,13 +56,12 @@ second run, line by line.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, every, first_known, place, ranks, told_once
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.average_fixes import of_the_step
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
@@ -74,8 +73,8 @@ from grader.checks.source.gradient_causes import (
     made_here,
 )
 from grader.checks.source.late_waits import late_wait
+from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
 from grader.checks.source.withheld_exchanges import withheld
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -109,7 +108,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.training.wraps:
         yield from _never_wrapped(script)
     else:
-        yield from _left_outside(script)
+        for cause in trained_outside(script):
+            yield Hit(cause.says, cause.hint, (script.location(cause.nodes[0]),))
 
 
 def _never_wrapped(script: Script) -> Iterable[Hit]:
@@ -136,43 +136,6 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
     )
 
 
-def _left_outside(script: Script) -> Iterable[Hit]:
-    """A model with an optimizer of its own that is trained, but that no wrapper holds."""
-    if script.averaging.all:
-        return
-    held = {n for w in script.training.wraps for n in script.replicas.made_of(w)}
-    for optimizer in script.updates.optimizers:
-        given = optimizer.args[0] if optimizer.args else script.argument(optimizer, "params")
-        func = given.func if isinstance(given, ast.Call) else None
-        if not isinstance(func, ast.Attribute) or func.attr != "parameters":
-            continue
-        made = script.values.origins(func.value, returns=False)
-        if not made or not all(script.replicas.builds_model(o) and o not in held for o in made):
-            continue
-        if any(script.replicas.on_some_ranks(n) or script.guards.alone(n) for n in (optimizer, *made)):
-            continue
-        for backward in script.training.backwards:
-            called = [
-                c
-                for c in script.updates.forwards(backward)
-                if isinstance(c.func, ast.Name | ast.Attribute)
-                and not script.graph.targets(c)
-                and not script.training.gradients_off(c)
-                and set(script.values.origins(c.func, returns=False)) & set(made)
-            ]
-            if called:
-                # `forwards` is in no order of its own.
-                first = min(called, key=start)
-                yield Hit(
-                    message=f"{script.at(first)} trains the model made in {script.at(made[0])}, which is not the "
-                    f"one that {script.at(script.training.wraps[0])} wraps. Nothing averages its gradients: each rank "
-                    "trains one of its own.",
-                    hint="Wrap every model that is trained, and call the wrapper.",
-                    where=(script.location(first),),
-                )
-                break
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
     from grader.checks.run.exchanges import sent_nothing
@@ -187,6 +150,7 @@ def check_run(evidence: Evidence) -> Observation:
         trainers,
     )
     from grader.checks.run.sharded_exchanges import unreduced, whole_tensors_apart
+    from grader.checks.run.unfinished_reductions import unfinished
     from grader.model.run import Ending
 
     active = trainers(evidence.trace)
@@ -211,6 +175,10 @@ def check_run(evidence: Evidence) -> Observation:
     in_parts = in_parts_by_hand(evidence.trace) if found.difference is not None else ""
     if in_parts:
         return not_observable(f"{in_parts}: whose gradients should be equal can't be told.")
+    if found.difference is not None and unfinished(active, found.difference.step):
+        return not_reached(
+            f"DDP had not finished the exchange of step {found.difference.step} when the run stopped."
+        )
     if found.difference is not None:
         hit = _hit(evidence.script, active, found, found.difference, held, first_difference(evidence))
         return flagged(replace(hit, hint=along_copies(evidence.ledger.layout) or hit.hint))
@@ -233,8 +201,9 @@ def _hit(
     held: str,
     seen: FirstDifference | None,
 ) -> Hit:
-    site = first_known([s.site for s in active[0].steps])
     a, b = difference.ranks
+    step = next((s for r in active for s in r.steps if r.rank == a and s.n == difference.step), None)
+    site = first_known([*([step.site] if step else []), *(s.site for s in active[0].steps)])
     x, y = difference.sums[0][0], difference.sums[1][0]
     of = f"`{difference.names[0]}`" + ("'s gradient" if held == "gradients" else "")
     pair = f"the sum of {of} was {_number(x)} on rank {a} and {_number(y)} on rank {b}"
@@ -247,9 +216,11 @@ def _hit(
     hint = _HINT
     fix: Fix | None = None
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
-    late = None if wrapped else late_wait(script)
-    if late is not None:
-        hint = late.hint
+    from grader.checks.run.unwrapped_models import unwrapped_model
+
+    cause = unwrapped_model(script, active[0], step) if wrapped else late_wait(script)
+    if cause is not None:
+        hint = cause.hint
     elif told:
         hint = told[0].hint
     elif wrapped and unsynced:
@@ -267,7 +238,7 @@ def _hit(
             f"{ranks((a, *found.ranks))} held different {held} {'at' if held == 'gradients' else 'after'} "
             f"{found.num_different:,} of {count(found.num_steps, 'compared step')}: at step {difference.step} {pair}. "
             f"{at(site, 'The update')} {steps}, so each rank trains a model of its own."
-            + (f" {late.says if late else seen.sentence if seen else ''}").rstrip()
+            + (f" {cause.says if cause else seen.sentence if seen else ''}").rstrip()
         ),
         hint=hint,
         fix=fix,
@@ -275,12 +246,13 @@ def _hit(
             (
                 *lines(
                     script,
-                    [*(late.nodes if late else ()), *(t.node for t in told), *replaced, *in_vain, *picked],
+                    [*(cause.nodes if cause else ()), *(t.node for t in told), *replaced, *in_vain, *picked],
                 ),
                 *(seen.where(script) if seen else ()),
                 *place(site),
             )
-        ),
+        )
+        or lines(script, script.calls("torch.autograd.grad", "torch.func.grad")[:1]),
         ranks=(a, *found.ranks),
         details={
             "first_step": difference.step,

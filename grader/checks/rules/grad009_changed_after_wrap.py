@@ -48,7 +48,6 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.changes_before_wrap import before_wrap
 from grader.checks.source.script import Script
@@ -58,7 +57,6 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -248,6 +246,7 @@ def _converted(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag modules inside DDP whose parameters are no longer those that were wrapped."""
+    from grader.checks.run.changed_models import changed_models
     from grader.checks.run.replica_comparison import sharded, trainers
 
     if sharded(evidence.trace):
@@ -259,38 +258,7 @@ def check_run(evidence: Evidence) -> Observation:
         if not active or not wrapped:
             return not_observable("No step of a model that was wrapped in DDP was seen.")
         return verified("The model inside DDP kept the parameters that it had when it was wrapped.")
-    return flagged(_changed(changed, evidence))
-
-
-def _changed(changed: list[RankTrace], evidence: Evidence) -> Hit:
-    event = changed[0].events("changed")[0]
-    wrap = next((w for w in changed[0].wraps if w.id == event.fields.get("wrap")), changed[0].wraps[0])
-    added = [str(n) for n in event.fields.get("added") or ()]
-    frozen = [str(n) for n in event.fields.get("frozen") or ()]
-    removed = event.fields.get("removed")
-    removed = removed if isinstance(removed, int) else 0
-    parts = []
-    if added:
-        parts.append(
-            f"{listed([f'`{n}`' for n in added], 3)} came later, so DDP never averages their gradients"
-        )
-    if frozen:
-        parts.append(
-            f"{listed([f'`{n}`' for n in frozen], 3)} no longer required a gradient, though DDP waits for it"
-        )
-    if removed:
-        parts.append(f"{count(removed, 'tensor')} that DDP holds {'was' if removed == 1 else 'were'} gone")
-    hits = _source_hits(evidence.script)
-    lines = [p for h in hits for p in h.where]
-    site = first_known([wrap.site])
-    return Hit(
-        message=f"{ranks(r.rank for r in changed)} trained a `{wrap.module}` that was changed after "
-        f"{at(wrap.site, 'DDP')} had wrapped it: {'; '.join(parts)}.",
-        hint=hits[0].hint if hits else _WRAP_FIRST,
-        where=tuple(dict.fromkeys((*lines, *place(site)))),
-        ranks=tuple(r.rank for r in changed),
-        details={"added": added, "frozen": frozen, "removed": removed},
-    )
+    return flagged(changed_models(changed, evidence, _source_hits(evidence.script), _WRAP_FIRST))
 
 
 def _source_hits(script: Script) -> list[Hit]:

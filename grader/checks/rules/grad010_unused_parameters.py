@@ -81,9 +81,6 @@ if TYPE_CHECKING:
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("GRAD009",)
-_MESSAGE = "Expected to have finished reduction in the prior iteration"
-
-_INDICES = re.compile(r"did not receive grad for rank \d+: ([\d ]+)")
 _LAYERS = re.compile(
     r"^torch\.nn\.(Lazy)?(Linear|Bilinear|Conv(Transpose)?[123]d|BatchNorm[123]d|SyncBatchNorm|LayerNorm|GroupNorm"
     r"|Embedding|LSTM|GRU|RNN|MultiheadAttention|Transformer\w*|PReLU|Parameter)$"
@@ -154,12 +151,16 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about gradients that never came."""
     from grader.checks.run.exception_places import exception_places
     from grader.checks.run.replica_comparison import trainers
+    from grader.checks.run.unfinished_reductions import COMPLAINT, without_gradient
 
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:
         return not_observable("No model was wrapped in DDP.")
     failed = [
-        (r, e) for r in wrapped for e in r.events("exception") if _MESSAGE in str(e.fields.get("message", ""))
+        (r, e)
+        for r in wrapped
+        for e in r.events("exception")
+        if COMPLAINT in str(e.fields.get("message", ""))
     ]
     if not failed:
         if len([r for r in trainers(evidence.trace) if len(r.steps) > 1]) < len(wrapped):
@@ -171,10 +172,10 @@ def check_run(evidence: Evidence) -> Observation:
         )
     rank, event = failed[0]
     names = list(next((s.missing for s in rank.steps if s.num_missing), ()))
-    indices = _INDICES.search(str(event.fields.get("message", "")))
+    indices = without_gradient(str(event.fields.get("message", "")))
     which = listed([f"`{n}`" for n in names], 4)
     if not which and indices:
-        which = f"the parameters with the numbers {listed(indices[1].split(), 6)}"
+        which = f"the parameters with the numbers {listed(indices, 6)}"
     site = next(iter(exception_places(event)), event.site)
     layers = [p for h in check_source(evidence.script) for p in h.where]
     layers = layers or [*lines(evidence.script, layers_named(evidence.script, names))]
@@ -186,6 +187,6 @@ def check_run(evidence: Evidence) -> Observation:
             hint=_HINT,
             where=tuple(dict.fromkeys((*layers, *place(site)))),
             ranks=tuple(r.rank for r, _ in failed),
-            details={"without_gradient": names, "numbers": indices[1].split() if indices else []},
+            details={"without_gradient": names, "numbers": list(indices)},
         )
     )

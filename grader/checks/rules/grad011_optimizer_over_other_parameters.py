@@ -1,12 +1,14 @@
-"""The optimizer steps over parameters that nobody trains.
+"""The optimizer steps over parameters that nobody trains, or leaves some of them out.
 
 ## What it finds
 An optimizer built from a copy of the model, from the model before it was built anew, or before `FSDP` replaced its
-parameters, while training runs through another one.
+parameters, while training runs through another one. And parameters that get gradients at every step and that no
+optimizer holds: a second group that was left out, a layer that was added later.
 
 ## Why it matters
 `step()` moves the parameters that the optimizer was given, and no others. If they belong to a copy, they never get a
-gradient, the step does nothing, and the model that is trained on all ranks stays as it was. Nothing fails.
+gradient, the step does nothing, and the model that is trained on all ranks stays as it was. Nothing fails. The same
+holds for each parameter that a filter left out: its gradients are computed, averaged over the ranks, and thrown away.
 
 ## Example
 ```python
@@ -39,9 +41,11 @@ for images, labels in train_loader:
 ```
 
 ## How it is seen
-In the run: no parameter of any optimizer had a gradient at any step looked at, although backward passes ran. In the
-source: the model behind `.parameters()` is followed to where it was made, and so is the one that is called in
-training. Before or after `.to()`, `torch.compile` and DDP the parameters are the same ones, so that order is free.
+In the run: no parameter of any optimizer had a gradient at any step looked at, although backward passes ran; or some
+had gradients, no optimizer was given them, and they ended as they began. Where these are whole layers and weights were
+loaded from a file, they may be meant to stay as they are, which is a hint only. In the source: the model behind
+`.parameters()` is followed to where it was made, and so is the one that is called in training. Before or after
+`.to()`, `torch.compile` and DDP the parameters are the same ones, so that order is free.
 """
 
 from __future__ import annotations
@@ -63,6 +67,7 @@ from grader.model.fix import Fix
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace, Step
 
 SEVERITY = Severity.ERROR
 _HINT = "Build the optimizer from the model that you train: `torch.optim.SGD(model.parameters(), …)`."
@@ -214,6 +219,7 @@ def _sharded_later(script: Script, optimizer: ast.Call, owners: list[ast.expr]) 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks whose optimizers never met a gradient."""
     from grader.checks.run.replica_comparison import trainers
+    from grader.checks.run.unheld_parameters import left_out
 
     active = trainers(evidence.trace)
     looked = [
@@ -223,11 +229,20 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("No step was seen at which the optimizer's gradients could be counted.")
     empty = [r for r in active if all(s.num_missing == s.num_params for o, s in looked if o is r)]
     passes = sum(s.backwards or 0 for r in empty for s in r.steps)
+    unheld = next((e for r in active for e in r.events("unheld")), None)
+    if (not empty or not passes) and unheld is not None:
+        return flagged(left_out(evidence, unheld))
     if not empty or not passes:
         with_gradient = max((s.num_params or 0) - (s.num_missing or 0) for _, s in looked)
         return verified(
             f"The optimizer steps over what was trained: {count(with_gradient, 'tensor')} had gradients."
         )
+    return flagged(_of_others(evidence, empty, looked, passes))
+
+
+def _of_others(
+    evidence: Evidence, empty: list[RankTrace], looked: list[tuple[RankTrace, Step]], passes: int
+) -> Hit:
     step = next(s for o, s in looked if o is empty[0])
     site = first_known([s.site for r in empty for s in r.steps])
     script = evidence.script
@@ -239,17 +254,15 @@ def check_run(evidence: Evidence) -> Observation:
         hint, fix = early.hint, early.fix
         said = list(lines(script, [early.step, early.backward]))
     said = said or list(lines(script, built))
-    return flagged(
-        Hit(
-            message=f"{ranks(r.rank for r in empty)} stepped {count(len(empty[0].steps), 'time')} over parameters "
-            f"without a gradient: none of the {count(step.num_params or 0, 'tensor')} that the optimizer holds "
-            f"({listed([f'`{n}`' for n in step.missing], 3) or 'of no known model'}) ever had one, although "
-            f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing."
-            + (f" {early.says}" if early is not None else ""),
-            hint=hint,
-            fix=fix,
-            where=tuple(dict.fromkeys((*said, *place(site)))),
-            ranks=tuple(r.rank for r in empty),
-            details={"tensors": step.num_params, "names": list(step.missing), "backward_passes": passes},
-        )
+    return Hit(
+        message=f"{ranks(r.rank for r in empty)} stepped {count(len(empty[0].steps), 'time')} over parameters "
+        f"without a gradient: none of the {count(step.num_params or 0, 'tensor')} that the optimizer holds "
+        f"({listed([f'`{n}`' for n in step.missing], 3) or 'of no known model'}) ever had one, although "
+        f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing."
+        + (f" {early.says}" if early is not None else ""),
+        hint=hint,
+        fix=fix,
+        where=tuple(dict.fromkeys((*said, *place(site)))),
+        ranks=tuple(r.rank for r in empty),
+        details={"tensors": step.num_params, "names": list(step.missing), "backward_passes": passes},
     )

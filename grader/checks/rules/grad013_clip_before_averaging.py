@@ -1,13 +1,14 @@
-"""Local gradients are clipped before they are averaged.
+"""Gradients are clipped before they are averaged, or after they were stepped with.
 
 ## What it finds
 Clipping that comes before a hand-written average of gradients, inside a `no_sync()` block, in a hook of a parameter, or
-at every micro-batch of an accumulation whose gradients are exchanged only at the last one.
+at every micro-batch of an accumulation whose gradients are exchanged only at the last one. And clipping below the step
+of gradients that are cleared before the next one.
 
 ## Why it matters
 The limit is meant for the gradient that is stepped on. Each rank's own gradient is longer and points elsewhere: clipped
 first and averaged then, ranks with a large loss lose their weight, and the result is neither in the right direction nor
-of the length that was asked for.
+of the length that was asked for. Clipped after the step they limit nothing.
 
 ## Example
 ```python
@@ -54,6 +55,7 @@ from collections.abc import Iterable
 from grader.checks.rule import Hit
 from grader.checks.source.average_fixes import clip_later
 from grader.checks.source.clipping_hooks import after_backward, clipping_hooks
+from grader.checks.source.late_clips import step_above
 from grader.checks.source.script import Script
 from grader.checks.source.shard_norms import OwnNorm, norms_of_own_parts
 from grader.checks.source.syntax_nodes import start
@@ -72,7 +74,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     for clip in script.updates.clips:
         hit = (
-            _before_average(script, clip)
+            _after_the_step(script, clip)
+            or _before_average(script, clip)
             or _inside_no_sync(script, clip)
             or _each_micro_batch(script, clip)
             or _of_one_shard(script, clip)
@@ -100,6 +103,18 @@ def _by_own_norm(script: Script, own: OwnNorm) -> Hit:
         hint="Let torch take the norm of all ranks, `torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)`, or "
         "add up the squares of all ranks with `dist.all_reduce` before the root is taken.",
         where=(script.location(own.norm), script.location(own.scale)),
+    )
+
+
+def _after_the_step(script: Script, clip: ast.Call) -> Hit | None:
+    step = step_above(script, clip)
+    if step is None:
+        return None
+    return Hit(
+        message=f"{script.at(clip)} clips the gradients that {script.at(step)} has stepped with already, and they are "
+        "cleared before the next step: the limit has no effect.",
+        hint=f"Clip between `backward()` and the step: put {script.quote(clip)} above {script.at(step)}.",
+        where=(script.location(clip), script.location(step)),
     )
 
 

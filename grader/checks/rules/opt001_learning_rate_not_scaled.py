@@ -92,7 +92,10 @@ def check_run(evidence: Evidence) -> Observation:
     factor, scale = total / asked.base_batch_size, first.peak / asked.base_learning_rate
     allowed = {name: _RULES[name](factor) for name in asked.scaling}
     low, high = _MARGIN * min(allowed.values()), max(allowed.values()) / _MARGIN
-    fits = " or ".join(f"{asked.base_learning_rate * a:.3g} ({name})" for name, a in allowed.items())
+    rates = {name: f"{asked.base_learning_rate * a:.3g}" for name, a in allowed.items()}
+    fits = " or ".join(f"{rate} ({name})" for name, rate in rates.items())
+    if len(set(rates.values())) == 1:
+        fits = next(iter(rates.values()))
     told = (
         f"Steps took {count(total, 'sample')} over all ranks, {factor:.3g} × the {asked.base_batch_size:,} that the "
         f"rate {asked.base_learning_rate:g} belongs to"

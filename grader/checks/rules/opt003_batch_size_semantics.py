@@ -66,7 +66,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.batch_causes import divided_by_devices
+from grader.checks.source.batch_causes import chosen_for_all, divided_by_devices
 from grader.checks.source.causes import lines
 from grader.checks.source.gradient_causes import accumulation_tests
 from grader.checks.source.loader_sharding import Shared
@@ -153,6 +153,12 @@ def check_run(evidence: Evidence) -> Observation:
     factor = total / asked
     if 1 / _TOLERANCE <= factor <= _TOLERANCE:
         return verified(f"Steps took {count(total, 'sample')} over all ranks, as the task asks ({asked:,}).")
+    site = next((s.site for s in evidence.ledger.training), None)
+    chosen = chosen_for_all(evidence.script, site, total)
+    if chosen is not None:
+        return verified(
+            f"Steps took {total:,} samples over all ranks, as {evidence.script.at(chosen)} divides among them."
+        )
     tests = list(accumulation_tests(evidence.script)) if factor > 1 else []
     if tests:
         why = (
@@ -165,7 +171,6 @@ def check_run(evidence: Evidence) -> Observation:
         why = f"the batch was divided by {ranks} twice, so steps are smaller and noisier than they were"
     else:
         why = f"the batch is {factor:.3g} times as large as the task's {asked:,}"
-    site = next((s.site for s in evidence.ledger.training), None)
     written, fix = smaller_batch(evidence.script, site, factor, ranks)
     hint = _DIVIDE
     devices = divided_by_devices(evidence.script, site) if ranks > 1 else None

@@ -124,6 +124,16 @@ def compare_finals(
     return tuple((a.names[i], a.sums[i], b.sums[i]) for a, b in pairs for i in _different(a.sums, b.sums))
 
 
+def replicas_differ(trace: Trace) -> bool:
+    """Whether ranks that should hold one model were seen to hold different ones."""
+    ranks = trainers(trace)
+    if incomparable(trace) or in_parts_by_hand(trace) or len(ranks) < 2:
+        return False
+    return compare_parameters(trace).difference is not None or any(
+        compare_finals(ranks[0], other) for other in ranks[1:] if len(other.steps) == len(ranks[0].steps)
+    )
+
+
 def equal(a: Sums, b: Sums) -> bool:
     """True when two fingerprints agree within the tolerance."""
     return len(a) == len(b) and not _different(a, b)

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import count
+from grader.checks.phrases import at, count, place, told_once
+from grader.checks.rule import Hit
+from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.reported_figures import computed_at
+from grader.model.trace import Collective
 
 _EXACT = 2e-3
 """How far a count may be from a whole number: single precision is off by less, chance rarely hits it."""
@@ -36,6 +40,35 @@ def counted_instead(evidence: Evidence, total: int, others: Iterable[int]) -> st
         return ""
     figures = count(len(apart), "reported figure")
     return f"{figures} are counts out of {count(number, 'sample')}"
+
+
+def above_one(evidence: Evidence, stream: Stream, joined: Collective) -> Hit | None:
+    """A reported share between 1 and the number of ranks, where a validation was divided; None where there is none.
+
+    Args:
+        evidence: all evidence of the run.
+        stream: the validation data that ranks divided.
+        joined: what brought something of it together.
+    """
+    reported = evidence.evaluation.reported if evidence.evaluation is not None else None
+    metric = next((m for m in evidence.metrics if m.share), None)
+    if reported is None or metric is None:
+        return None
+    key = metric.reported_as
+    figures = reported.values(metric)
+    most = max(figures, default=0.0)
+    if not 1.0 < most <= len(evidence.trace.ranks):
+        return None
+    lines = [evidence.script.location(n) for n in computed_at(evidence.script, (key, metric.name))]
+    return Hit(
+        message=f"`{key}` is reported as {most:.4g}, and 1 is the most that a share can be: the right answers of all "
+        f"ranks were added up (`{joined.name}` at {at(joined.site)}), and divided by the samples of one rank alone.",
+        hint="Add up the samples over all ranks as well, right where the answers are added up: one `dist.all_reduce` "
+        "of both, then divide.",
+        where=told_once((*lines, *place(joined.site), *place(stream.site))),
+        ranks=tuple(stream.ranks),
+        details={"reported": list(figures)},
+    )
 
 
 def _shares(evidence: Evidence) -> tuple[float, ...]:

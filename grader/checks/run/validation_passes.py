@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.phrases import at, ranks
-from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.phrases import at, listed, ranks
+from grader.checks.run.epoch_shards import EpochShards, Shard
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.sample_ledger import Ledger, Stream
@@ -267,3 +268,20 @@ def _same_numbers(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:
         or stream.split != "validation"
         or stream.root_size >= ledger.num_validation
     )
+
+
+def uneven_batches(trace: Trace, shards: Iterable[Shard]) -> str:
+    """`batches of 20 and 100 samples`, where some rank's validation came in batches of several sizes; else ""."""
+    for shard in shards:
+        if shard.loader is None:
+            continue
+        sizes = {
+            b.size
+            for r in trace.ranks
+            if r.rank == shard.rank
+            for b in r.batches
+            if b.loader == shard.loader.id
+        }
+        if len(sizes) > 1:
+            return f"batches of {listed(sorted(sizes))} samples"
+    return ""

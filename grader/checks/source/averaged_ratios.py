@@ -53,6 +53,18 @@ def ratios_of(script: Script, draw: Draw) -> Iterable[ast.expr]:
                 child, above = above, tree.parent.get(above)
 
 
+def means_of_batches(script: Script) -> Iterable[ast.AST]:
+    """Where a validation loop keeps a mean of each batch instead of a sum: `accuracies.append(right.mean())`."""
+    for draw in script.training.draws:
+        for node in (n for s in draw.loop.body for n in walk(s)) if draw.evaluates else ():
+            added = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
+            listed = isinstance(node, ast.Call) and name_of(node) == "append"
+            kept = [node.value] if isinstance(node, ast.AugAssign) and added else []
+            kept += node.args if isinstance(node, ast.Call) and listed else []
+            if any(isinstance(k, ast.Call) and name_of(k) in _MEANS for k in kept):
+                yield node
+
+
 def _local_size(script: Script, node: ast.expr, counted: set[str]) -> bool:
     """A number of samples or batches of this rank's own: counted in the loop, or the length of what it went through."""
     for part in walk(node):

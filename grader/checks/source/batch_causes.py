@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from grader.checks.source.causes import by_world
 from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
@@ -30,6 +31,19 @@ class Miscounted:
     part: ast.expr
     written: str
     fix: Fix | None
+
+
+def chosen_for_all(script: Script, site: Site | None, total: int) -> ast.AST | None:
+    """Where a loader's batch is divided among the ranks, once, and what is divided is what all of them took."""
+    loader = loader_at(script, site)
+    size = script.argument(loader, "batch_size") if loader is not None else None
+    if not isinstance(size, ast.expr) or size is UNKNOWN:
+        return None
+    shares = list(by_world(script, size))
+    if len(shares) != 1 or not isinstance(shares[0], ast.BinOp) or isinstance(shares[0].op, ast.Mult):
+        return None
+    written = {p.value for p in all_parts(script, shares[0].left) if isinstance(p, ast.Constant)}
+    return shares[0] if total in written else None
 
 
 def divided_by_devices(script: Script, site: Site | None) -> Miscounted | None:

@@ -24,6 +24,8 @@ def units(script: Script, said: str) -> Cause | None:
     if told is None:
         return None
     got, want = (int(number.replace(",", "")) for number in told.groups())
+    if not got:
+        return _nothing_there(script, told[0])
     if got * 4 == want:
         counts = [c for c in script.called("numel") if not _times_size(script, c)]
         return Cause(
@@ -39,6 +41,30 @@ def units(script: Script, said: str) -> Cause | None:
             )
             return Cause(tuple(divisions), f"{written}: the column is in bytes, and that is in {name}.")
     return None
+
+
+def _nothing_there(script: Script, told: str) -> Cause:
+    """Why there was nothing when it was counted: for gradients, the call that clears them before."""
+    if "gradients" not in told:
+        return Cause(
+            (), "There was nothing yet when that was counted: count after the first step, `optimizer.step()`."
+        )
+    for tree in script.trees:
+        for read in sorted(tree.attribute_loads.get("grad", ()), key=start):
+            scope = tree.function(read)
+            before = [
+                n
+                for n in (*script.updates.clears, *script.training.backwards)
+                if script.names.tree(n) is tree and tree.function(n) is scope and start(n) < start(read)
+            ]
+            last = max(before, key=start, default=None)
+            if last is not None and last in script.updates.clears:
+                return Cause(
+                    (last, read),
+                    f"Count gradients before they are cleared: {script.quote(last)} at {script.at(last)} has set them "
+                    "to None by then. Right after `backward()` they are there.",
+                )
+    return Cause((), "There were no gradients when they were counted: count right after `backward()`.")
 
 
 def _times_size(script: Script, call: ast.Call) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -51,12 +51,13 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
             tests = tuple(_tests_of(script, call, call.func.value))
             through = f"; so does the test at {script.at(tests[0])}" if tests else ""
             where = "there and in that test" if tests else "there"
+            meant = _written(call.func.value, part) or _named(script, call, {made: "", loader: f".{part}"})
             yield MissedEpoch(
                 call,
                 tests,
                 f"{script.at(call)} asks {owner}{through}, and that is not the loader's `{kind}`, which was told "
                 "nothing. ",
-                f"Write {_written(call.func.value, part)} instead of {owner}, {where}: "
+                f"Write {meant or f'`loader.{part}`'} instead of {owner}, {where}: "
                 f"it is the `{kind}`, and is told the number of each epoch before that begins.",
             )
 
@@ -117,11 +118,27 @@ def _tests_of(script: Script, call: ast.Call, owner: ast.expr) -> Iterable[ast.e
         above = tree.parent.get(above)
 
 
+def _named(script: Script, call: ast.Call, wanted: Mapping[ast.AST | None, str]) -> str:
+    """The name that one of these has where a call stands, with the part of it that is meant; "" where none has one."""
+    for node, part in wanted.items():
+        if node is None:
+            continue
+        tree = script.names.tree(node)
+        statement = tree.statement(node)
+        target = (
+            statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is node else None
+        )
+        known = tree is script.names.tree(call) and tree.function(node) in (None, tree.function(call))
+        if known and isinstance(target, ast.Name):
+            return f"`{target.id}{part}`"
+    return ""
+
+
 def _written(owner: ast.expr, part: str) -> str:
-    """How a part of a loader is written where another part of the loader, or the loader, was asked."""
+    """How a part of a loader is written where another part of it, or the loader, was asked; "" where neither was."""
     asked = isinstance(owner, ast.Attribute) and owner.attr in ("batch_sampler", "dataset", "sampler")
     loader = owner.value if asked and isinstance(owner, ast.Attribute) else owner
-    return f"`{ast.unparse(loader)}.{part}`" if asked or "load" in ast.unparse(owner) else f"`loader.{part}`"
+    return f"`{ast.unparse(loader)}.{part}`" if asked or "load" in ast.unparse(owner) else ""
 
 
 def may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:

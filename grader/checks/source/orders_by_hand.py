@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.causes import names_rank
 from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.seeds import Seeded
-from grader.checks.source.syntax_nodes import Loop, name_of
+from grader.checks.source.syntax_nodes import Loop, name_of, walk
 
 _ORDERS = ("randperm", "permutation")
 _FROM_ROW = "Let each rank read from `(step * world_size + rank) * batch_size` on"
@@ -55,9 +56,23 @@ def divided(script: Script, order: ast.Call | None) -> str:
         if numpy
         else f"torch.randperm({many}, generator=torch.Generator().manual_seed({seed}))"
     )
+    if order is not None and _dealt(script, order):
+        return f"Draw the same order on all ranks, a new one in each epoch: `{name} = {whole}`."
     return (
         "Draw the same order on all ranks, a new one in each epoch, and let each rank take its share of it: "
         f"`{name} = {whole}[rank::world_size]`."
+    )
+
+
+def _dealt(script: Script, order: ast.Call) -> bool:
+    """Whether each rank takes its share of an order somewhere: `order[rank::world_size]`."""
+    return any(
+        order in script.values.closure(node.value)
+        for node in walk(script.names.tree(order).root)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Slice)
+        and node.slice.lower is not None
+        and names_rank(script, node.slice.lower)
     )
 
 

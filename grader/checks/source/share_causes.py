@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.causes import by_world, names_rank, stands_at
+from grader.checks.source.causes import CauseInText, by_world, names_rank, stands_at
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.training_loops import SAMPLER
@@ -59,8 +59,30 @@ def drawn_apart(script: Script, site: Site | None) -> Iterable[tuple[ast.Call, s
     for node in script.values.origins(given) if isinstance(given, ast.expr) else ():
         if isinstance(node, ast.Call) and script.names.qualified(node.func) in _BY_POSITION:
             source = _source(script, node)
-            if isinstance(source, ast.expr):
+            divided = isinstance(source, ast.expr) and any(
+                isinstance(p, ast.expr) and script.ranks.rank(p) for p in script.values.closure(source)
+            )
+            if isinstance(source, ast.expr) and not divided:
                 yield node, f"DistributedSampler({ast.unparse(source)})"
+
+
+def salted(script: Script, site: Site | None) -> CauseInText | None:
+    """A share that is chosen by `hash()` of a text: Python salts that for each process anew."""
+    loader = loader_at(script, site)
+    given = script.argument(loader, "dataset") if loader is not None else None
+    made = script.values.closure(given) if isinstance(given, ast.expr) else ()
+    for call in (c for part in made for c in ast.walk(part) if isinstance(c, ast.Call)):
+        if script.names.qualified(call.func) != "hash" or not call.args:
+            continue
+        text = script.quote(call.args[0]).strip("`")
+        return CauseInText(
+            (call,),
+            f"{script.at(call)} chooses samples by {script.quote(call)}, which is another number in each process: "
+            "Python salts the hash of texts, so that ranks don't choose alike.",
+            "Divide by something that all ranks agree on: by position, `i % world_size == rank`, or by "
+            f"`zlib.crc32(str({text}).encode())`.",
+        )
+    return None
 
 
 def _source(script: Script, sampler: ast.Call) -> ast.AST | None:

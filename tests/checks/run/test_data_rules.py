@@ -455,6 +455,51 @@ def test_a_test_that_asks_another_object_for_set_epoch(tell: Any) -> None:
     )
 
 
+TELLS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
+
+for_training = DistributedSampler(data)
+for_validation = DistributedSampler(held_out)
+training = DataLoader(data, sampler=for_training)
+for epoch in range(3):
+    for_validation.set_epoch(epoch)
+    for x, y in training:
+        criterion(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+def test_the_sampler_that_was_meant_is_called_by_its_name(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TELLS_ANOTHER
+    for _ in range(3):
+        story.epoch(tell.strided(96, 2), sampler_epoch=0, site=tell.site(5))
+    (hit,) = story.observation("DATA002").hits
+    assert hit.hint.startswith("Write `for_training` instead of `for_validation`")
+
+
+SALTED = """from torch.utils.data import DataLoader, RandomSampler, Subset
+
+mine = [i for i in range(len(data)) if {chosen} % world == rank]
+share = Subset(data, mine)
+loader = DataLoader(share, sampler=RandomSampler(share))
+for x, y in loader:
+    criterion(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("chosen", "line"), [('hash(f"image-{i}")', 3), ("(i + offset())", 5)])
+def test_shares_that_overlap_are_never_divided_again(tell: Any, chosen: str, line: int) -> None:
+    story = tell.Story()
+    story.text = "rank, world = dist.get_rank(), dist.get_world_size()\n" + SALTED.format(chosen=chosen)
+    story.text = "import torch.distributed as dist\n" + story.text
+    story.epoch({0: range(64), 1: range(32, 96)}, site=tell.site(7))
+    (hit,) = story.observation("DATA003").hits
+    assert "DistributedSampler(share)" not in hit.hint
+    assert ("Python salts the hash of texts" in hit.message) is (line == 3)
+    assert hit.where[0].line == line + 2
+
+
 OWN_BATCHES = """import torch
 from torch.utils.data import DataLoader
 

@@ -103,6 +103,29 @@ def test_one_rank_needs_no_group(tell: Any) -> None:
 # ---- DIST002 -----------------------------------------------------------------------------------------------------
 
 
+BY_CLOCK = """import time
+
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(net)
+begun = time.monotonic()
+while {test}:
+    criterion(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("test", "lines"), [("time.monotonic() - begun < 3", [9]), ("len(losses) < 3", [])])
+def test_clocks_that_agreed_this_time(tell: Any, test: str, lines: list[int]) -> None:
+    story = tell.honest()
+    story.text = BY_CLOCK.format(test=test)
+    look = story.observation("DIST008")
+    assert [place.line for hit in look.hits for place in hit.where] == lines
+    assert {hit.severity for hit in look.hits} <= {Severity.HINT}
+
+
 def test_a_group_that_is_destroyed(tell: Any) -> None:
     assert tell.honest().observation("DIST002").state is CLEAN
 

@@ -313,6 +313,15 @@ def test_figures_of_one_share_in_spite_of_a_reduction(tell: Any) -> None:
     assert "3 reported figures are counts out of 16 samples" in look.hits[0].message
 
 
+def test_a_share_above_one_is_told_as_what_it_is(tell: Any) -> None:
+    story = trained(tell, num_validation=31)
+    story.validate(tell.strided(31, 2, shuffle=False, pad=False), num_replicas=None, reduce="all_reduce")
+    story.evaluation = scored(0.9, 5 / 16, 7 / 16, 9 / 16, 29 / 31, 29 / 16)
+    (hit,) = story.observation("EVAL001").hits
+    assert "`val_accuracy` is reported as 1.812, and 1 is the most that a share can be" in hit.message
+    assert "samples over all ranks" in hit.hint
+
+
 @pytest.mark.parametrize(
     "figures",
     [

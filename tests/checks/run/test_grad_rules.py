@@ -53,6 +53,50 @@ def test_a_model_that_was_never_wrapped(tell: Any) -> None:
     assert look.hits[0].where[0].line == 25
 
 
+def test_a_step_that_ddp_never_finished_is_not_compared(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        for step in range(3):
+            story.step(rank, own_gradients(rank, step) if step == 2 else (1.0, 2.0, 3.0))
+    assert story.observation("GRAD001").state is FLAGGED
+    message = "Expected to have finished reduction in the prior iteration before starting a new one."
+    story.ranks[1].event("exception", type="RuntimeError", message=message, frames=[])
+    look = story.observation("GRAD001")
+    assert look.state is State.NOT_REACHED
+    assert "had not finished the exchange of step 2" in look.reason
+
+
+TWO_MODELS = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+critic = DistributedDataParallel(critic)
+for_generator = torch.optim.SGD(generator.parameters(), lr=0.1)
+for_critic = torch.optim.SGD(critic.parameters(), lr=0.1)
+for real in loader:
+    for_critic.step()
+    for_generator.step()
+"""
+
+
+def test_the_model_beside_the_wrapped_one(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TWO_MODELS
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        for step in range(4):
+            story.step(rank, (1.0, 2.0, 3.0), optimizer=0, site=tell.site(8), wraps=(0,), modules=("Critic",))
+            grads = own_gradients(rank, step)
+            story.step(rank, grads, optimizer=1, site=tell.site(9), wraps=(), modules=("Generator",))
+    hit = story.observation("GRAD001").hits[0]
+    assert "different gradients at 4 of 8 compared steps" in hit.message
+    assert "It trains `Generator`, which is in no wrapper: `train.py:8` wraps `Net`." in hit.message
+    assert "`generator = DistributedDataParallel(generator)`" in hit.hint
+    assert [place.line for place in hit.where] == [5, 9]
+
+
 REPLACED = """import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

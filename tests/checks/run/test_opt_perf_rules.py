@@ -187,6 +187,27 @@ def test_the_batch_of_all_ranks(tell: Any, samples: int, world_size: int, state:
     assert words in look.reason
 
 
+CHOSEN = """import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+BATCH = 128
+world = dist.get_world_size()
+loader = DataLoader(train_set, batch_size={size}, sampler=DistributedSampler(train_set))
+for x, y in loader:
+    criterion(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("size", "state"), [("64 // world", CLEAN), ("BATCH // world // world", FLAGGED)])
+def test_a_batch_that_the_text_divides_once_is_its_own_choice(tell: Any, size: str, state: State) -> None:
+    story = tell.Story(num_train=640)
+    story.text = CHOSEN.format(size=size)
+    story.epoch(tell.strided(640, 2), batch=32, site=tell.site(6))
+    story.expected = Expected(global_batch_size=128)
+    assert story.observation("OPT003").state is state
+
+
 def test_no_batch_is_prescribed(tell: Any) -> None:
     assert steps(tell, [0.1] * 5, samples=128).observation("OPT003").state is UNSEEN
 

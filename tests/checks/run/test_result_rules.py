@@ -200,6 +200,9 @@ def test_the_line_that_computes_a_wrong_result_comes_first(
          "b = sum(t.nbytes for t in ts) / 2**20", "Write `sum((t.nbytes for t in ts))`: the column is in bytes"),
         ("n = 0\nfor t in ts:\n    n += t.numel()\n", "memory.csv has 10 bytes of weights; the network implies 40.",
          "n += t.numel()", "`t.numel() * t.element_size()`"),
+        ("loss.backward()\noptimizer.zero_grad()\nb = sum(p.grad.nbytes for p in ps if p.grad is not None)\n",
+         "memory.csv has 0 bytes of gradients; the network implies 40.",
+         "optimizer.zero_grad()", "Right after `backward()` they are there"),
         ("print(f'{total / 1024} KiB')\n", "memory.csv has 10 bytes of weights; the network implies 10,240.",
          "", "the column is in bytes"),
     ],
@@ -289,6 +292,30 @@ def test_too_little_training_is_told_with_its_epochs_and_rate(tell: Any) -> None
     (hit,) = story.observation("EVAL013").hits
     assert "still getting better when it ended (0.200, then 0.400)" in hit.message
     assert [p.line for p in hit.where] == [2, 3]
+
+
+LEFT_EARLY = """EPOCHS = 30
+for epoch in range(EPOCHS):
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+    if patience_is_over():
+        break
+"""
+
+
+def test_epochs_that_were_left_out_are_the_first_to_look_at(tell: Any) -> None:
+    story = tell.Story()
+    story.text = LEFT_EARLY
+    for _ in range(2):
+        story.epoch({0: range(16), 1: range(16, 32)})
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4})
+    story.levels = {"accuracy": 0.9}
+    (hit,) = story.observation("EVAL013").hits
+    assert "2 epochs of 30" in hit.message
+    assert "`train.py:7`" in hit.hint
+    assert "more epochs" not in hit.hint
+    assert "Nothing else" not in hit.message
 
 
 def test_a_group_in_which_nobody_talks(tell: Any) -> None:

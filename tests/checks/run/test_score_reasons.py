@@ -12,6 +12,7 @@ from grader.model.evaluation import Change, Evaluation, OtherScore, ReportedMetr
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.metric import ACCURACY, Direction
+from grader.model.trace import Params
 
 N = 500
 OWN = OtherScore(Change.NOTHING, "the task's own way", 0.1, N, -1.0, 1.0)
@@ -164,6 +165,74 @@ def test_a_report_is_told_why_it_differs(tell: Any) -> None:
     (hit,) = story.observation("EVAL007").hits
     assert "With the weights in `epoch_9.pt` the accuracy is 0.970 on 500 validation samples" in hit.message
     assert hit.hint.startswith("Overwrite the file")
+
+
+AVERAGED = """import copy
+import torch
+
+model = build_model()
+average = copy.deepcopy(model)
+for x, y in loader:
+    criterion(model(x), y).backward()
+    optimizer.step()
+    for a, p in zip(average.parameters(), model.parameters()):
+        a.data.lerp_(p.data, 0.1)
+torch.save(average.state_dict(), "model.pt")
+"""
+KEPT = """import torch
+
+model = build_model()
+for epoch in range(9):
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+    if validate(model) > best:
+        best_state = model.state_dict()
+torch.save(best_state, "model.pt")
+"""
+
+
+def validated_in_evaluation_mode(tell: Any, text: str, **saved: bool) -> Any:
+    story = tell.honest()
+    story.text = text
+    sums = (1.5, 2.5)
+    story.evaluation = replace(evaluation(in_training_mode(0.96), reported=(0.97,)), sums=sums)
+    for rank in story.ranks:
+        told = rank.fields["others"]
+        rank.fields["others"] = [replace(e, fields={**e.fields, "training_mode": False}) for e in told]
+    story.save(0, "model.pt", sums=sums)
+    written = story.ranks[0].fields["saves"]
+    written[-1] = replace(written[-1], **saved)
+    return story
+
+
+def test_who_validates_in_evaluation_mode_is_not_told_to(tell: Any) -> None:
+    (hit,) = validated_in_evaluation_mode(tell, AVERAGED).observation("EVAL007").hits
+    assert "did validate in evaluation mode" in hit.message
+    assert "model.eval()" not in hit.hint
+
+
+def test_an_average_of_parameters_alone_has_the_statistics_of_a_new_network(tell: Any) -> None:
+    (hit,) = validated_in_evaluation_mode(tell, AVERAGED, untracked=True).observation("EVAL007").hits
+    assert "`num_batches_tracked` is 0" in hit.message
+    assert "`for a, b in zip(average.buffers(), model.buffers()): a.copy_(b)`" in hit.hint
+    assert hit.where[0].line == 9
+
+
+def test_weights_kept_without_a_copy_are_no_second_fault(tell: Any) -> None:
+    look = validated_in_evaluation_mode(tell, KEPT, live=True).observation("EVAL007")
+    assert look.state is State.VERIFIED
+    assert "`train.py:9` kept no copy" in look.reason
+    assert validated_in_evaluation_mode(tell, KEPT).observation("EVAL007").state is State.CONTRADICTED
+
+
+def test_a_curve_of_replicas_that_differ_is_no_second_fault(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = evaluation(in_training_mode(0.96), reported=(0.97,))
+    for rank in story.ranks:
+        rank.add("params", Params(0, tell.names, (1.0 + rank.rank, 2.0, 3.0), rank.tick()))
+    assert story.observation("EVAL007").state is State.VERIFIED
+    assert story.observation("GRAD007").state is State.CONTRADICTED
 
 
 def test_a_metric_that_is_better_when_it_is_less_is_explained_by_what_lowers_it(tell: Any) -> None:

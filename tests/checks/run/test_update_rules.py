@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from grader.checks.rule import load_rules
+from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.trace import Collective, Wrap
@@ -280,6 +281,30 @@ def test_a_layer_frozen_after_the_wrap(tell: Any) -> None:
     assert "`stem.weight` no longer required a gradient" in story.observation("GRAD009").hits[0].message
 
 
+THAWED = """from torch.nn.parallel import DistributedDataParallel
+
+net.stem.requires_grad_(False)
+ctx.model = DistributedDataParallel(net)
+for epoch in range(9):
+    if epoch == 3:
+        net.stem.requires_grad_(True)
+    train_one_epoch(ctx)
+"""
+
+
+def test_a_layer_thawed_after_the_wrap(tell: Any) -> None:
+    story = tell.honest()
+    story.text = THAWED
+    story.ranks[0].event(
+        "changed", 0, wrap=0, added=["stem.weight"], thawed=["stem.weight"], frozen=[], removed=0
+    )
+    (hit,) = story.observation("GRAD009").hits
+    assert "`stem.weight` required no gradient when it was wrapped, and requires one now" in hit.message
+    assert "came later" not in hit.message
+    assert "anew right after" in hit.hint
+    assert hit.where[0].line == 7
+
+
 def test_a_model_that_stays_as_it_was_wrapped(tell: Any) -> None:
     assert tell.honest().observation("GRAD009").state is CLEAN
 
@@ -352,6 +377,37 @@ def test_an_optimizer_whose_model_thaws_later(tell: Any) -> None:
     story = tell.Story()
     steps(story, 4, num_params=3, num_missing=3, backwards=1, optimizer=1)
     assert steps(story, 4, num_params=3, num_missing=0, backwards=1).observation("GRAD011").state is CLEAN
+
+
+FILTERED = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net)
+kept = [p for n, p in model.named_parameters() if p.ndim > 1]
+optimizer = torch.optim.SGD(kept, lr=0.1)
+"""
+
+
+def left_out(tell: Any, names: list[str]) -> Any:
+    story = steps(tell.honest(), num_params=2, num_missing=0, backwards=1)
+    story.text = FILTERED
+    for rank in story.ranks:
+        rank.event("unheld", wrap=0, names=names)
+    return story
+
+
+def test_parameters_that_an_optimizer_was_not_given(tell: Any) -> None:
+    hit = left_out(tell, ["fc.bias"]).observation("GRAD011").hits[0]
+    assert hit.message.startswith("1 of the 3 parameters of `Net` gets gradients and is in no group")
+    assert hit.severity is Severity.WARNING
+    assert [place.line for place in hit.where] == [5, 6]
+
+
+def test_loaded_layers_may_be_meant_to_stay_as_they_are(tell: Any) -> None:
+    story = left_out(tell, ["conv.weight"])
+    assert story.observation("GRAD011").hits[0].severity is Severity.WARNING
+    story.ranks[0].event("load", path="resnet.pt", devices=["cpu"])
+    assert story.observation("GRAD011").hits[0].severity is Severity.HINT
 
 
 # ---- GRAD012 -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,52 @@
+"""Parameters that were trained by the loss but stepped by nobody, told as a finding."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from grader.checks.phrases import count, listed
+from grader.checks.rule import Hit
+from grader.checks.source.causes import lines
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
+from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Event
+
+
+def left_out(evidence: Evidence, unheld: Event) -> Hit:
+    """Parameters with gradients that no optimizer was given, and that stayed as they were."""
+    script, names = evidence.script, unheld.fields["names"]
+    wrap = next((w for r in evidence.trace.ranks for w in r.wraps if w.id == unheld.fields["wrap"]), None)
+    of = f" of the {count(wrap.num_tensors, 'parameter')} of `{wrap.module}`" if wrap is not None else ""
+    have = "gets gradients and is" if len(names) == 1 else "get gradients and are"
+    asked = {str(n).rpartition(".")[0] for n in names}
+    others = {n for r in evidence.trace.ranks for f in r.finals for n in f.names} - set(names)
+    whole = not asked & {n.rpartition(".")[0] for n in others}
+    meant = whole and any(r.events("load") for r in evidence.trace.ranks)
+    built = script.updates.optimizers
+    given = [o for one in built for o in _given(script, one)]
+    return Hit(
+        message=f"{len(names):,}{of} {have} in no group of an optimizer: {listed([f'`{n}`' for n in names], 4)}. "
+        f"No step moves {'it' if len(names) == 1 else 'them'}: at the end of the run "
+        f"{'it was' if len(names) == 1 else 'all were'} what training began with.",
+        hint="Give the optimizer all parameters; those without weight decay are a second group beside the first: "
+        '`{"params": others, "weight_decay": 0.0}`. What is to stay as it is needs no gradients: '
+        "`requires_grad_(False)` before the model is wrapped.",
+        where=tuple(dict.fromkeys(lines(script, [*given, *built]))),
+        severity=Severity.HINT if meant else Severity.WARNING,
+        details={"names": list(names[:8]), "parameters": len(names)},
+    )
+
+
+def _given(script: Script, optimizer: ast.Call) -> list[ast.AST]:
+    """Where what an optimizer is given was put together by choice."""
+    given = script.argument(optimizer, "params") or (optimizer.args[0] if optimizer.args else None)
+    if given is None:
+        return []
+    made = script.values.closure(given)
+    chosen = (n for n in made if isinstance(n, ast.ListComp) and any(g.ifs for g in n.generators))
+    return sorted(chosen, key=start)
