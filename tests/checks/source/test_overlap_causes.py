@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from grader.checks.source.orders_by_hand import divided
 from grader.checks.source.overlap_causes import overlap_cause
 from grader.checks.source.script import Script
 
@@ -95,3 +96,11 @@ def test_a_draw_from_the_global_generator_parts_later_epochs_alone(script: Calla
     text = "order = torch.randperm(9)\nif rank == 0:\n    torch.randint(9, (2,))\n"
     assert cause(script, text) is None
     assert (cause(script, text, 1) or (0,))[0] == 14
+
+
+@pytest.mark.parametrize(("share", "again"), [("order[rank::world]", False), ("order", True)])
+def test_an_order_is_dealt_out_once(script: Callable[..., Script], share: str, again: bool) -> None:
+    text = f"for epoch in range(9):\n    order = np.random.permutation(n)\n    learn(data[{share}])\n"
+    parsed = script(HEAD + text)
+    (order,) = parsed.called("permutation")
+    assert ("[rank::world_size]" in divided(parsed, order)) is again
