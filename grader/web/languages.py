@@ -34,9 +34,8 @@ def read_languages(request: Request) -> tuple[str, ...]:
 
 
 def here_in(request: Request, code: str) -> str:
-    """The address of this page in another language."""
-    url = request.url.include_query_params(**{NAME: code})
-    return f"{url.path}?{url.query}"
+    """The address of this page in another language, seen from it: what is not there says nothing of where it is."""
+    return f"?{request.url.include_query_params(**{NAME: code}).query}"
 
 
 class PageLanguage:
