@@ -111,13 +111,13 @@ def gradebook(
             ).all()
         }
         # By the few credits that groups have, not by all attempts of the tasks, whose index `+ 0` hides.
-        for person_id, task_id, number in connection.execute(
+        for sharer, task_id, number in connection.execute(
             select(CreditRow.person_id, AttemptRow.course_task_id, func.count())
             .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
             .where((AttemptRow.course_task_id + 0).in_(ids), AttemptRow.lane == Lane.INTERACTIVE)
             .group_by(AttemptRow.course_task_id, CreditRow.person_id)
         ).all():
-            counts[person_id, task_id] = counts.get((person_id, task_id), 0) + number
+            counts[sharer, task_id] = counts.get((sharer, task_id), 0) + number
         decision = aliased(OverrideRow)
         standings = connection.execute(
             select(
