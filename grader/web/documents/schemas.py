@@ -167,8 +167,8 @@ class AttemptOut(Document):
     """An attempt: `verdict` and `points` are what counts, `judged_…` what the judge gave; `outcome` says both.
 
     All of them null: not judged, or not told yet (`hidden_until`). `comment_points`: what comments of staff change of
-    the judged points, unless those were overridden. `free_days`: so many of `late_days` cost nothing. `question`: what its learner was asked while it is held, and has
-    not answered.
+    the judged points, unless those were overridden. `free_days`: so many of `late_days` cost nothing. `question`: what
+    its learner was asked while it is held, and has not answered.
     """
 
     id: int
