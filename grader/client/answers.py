@@ -184,6 +184,8 @@ def _result_of(answer: Mapping[str, Any]) -> AttemptResult:
         decided=bool(answer.get("overridden")),
         held_since=datetime.fromisoformat(held_since) if held_since else None,
         earlier_scale=bool(answer.get("earlier_scale")),
+        free_days=int(answer.get("free_days") or 0),
+        comment_points=float(answer.get("comment_points") or 0.0),
     )
 
 

@@ -18,10 +18,12 @@ from sqlalchemy import Column, Table, select
 from grader.store.database import Store
 from grader.store.tables import Base, EnrolmentRow
 
-TOLD_ELSEWHERE = frozenset({"attempts", "grade_codes", "standings", "submissions", "turns"})
+TOLD_ELSEWHERE = frozenset(
+    {"attempts", "grade_codes", "late_day_uses", "lti_scores", "standings", "submissions", "turns"}
+)
 """Tables about a person whose content depends on what they may see yet, or follows from other tables."""
 _OWNER, _ENROLMENT = "person_id", "enrolment_id"
-_SECRET = re.compile(r"hash|secret|password|token|nonce|_key$|prefix")
+_SECRET = re.compile(r"hash|sealed|secret|password|token|nonce|_key$|prefix")
 
 
 def personal_records(store: Store, person_id: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -13,25 +13,18 @@ from grader.store.grading_rules import (
     set_grading_rules,
     set_task_grading,
 )
-from grader.store.lti_contexts import ContextFacts, PlatformContext
-from grader.store.lti_platforms import PlatformTerms
+from grader.store.lti_contexts import PlatformContext
 from grader.store.lti_rosters import RosterMember
-from grader.store.lti_scores import CHANNEL, SCORE_SCOPE, score_sent, score_to_send, send_all
+from grader.store.lti_scores import CHANNEL, score_sent, score_to_send, send_all
 from grader.store.tables.person import Role
 from tests.store.campus import Campus, verdict_of
-
-_AT = "https://moodle.example"
-TERMS = PlatformTerms("Moodle", _AT, "client", f"{_AT}/auth", f"{_AT}/token", f"{_AT}/keys")
+from tests.store.platforms import TERMS, connected
 
 
 @pytest.fixture
 def context(campus: Campus) -> PlatformContext:
     """A platform's course, connected to the campus's; nobody came by it yet."""
-    known = lti_platforms.add_platform(campus.store, TERMS, actor_id=None)
-    facts = ContextFacts(known, "1", "7", "Course", "https://m.example/people", None, (SCORE_SCOPE,))
-    lti_contexts.connect(campus.store, facts, campus.course, actor_id=campus.ines)
-    (made,) = lti_contexts.contexts_of(campus.store, campus.course)
-    return made
+    return connected(campus.store, campus.course, campus.ines)
 
 
 def listed(subject: str, role: Role | None = Role.LEARNER) -> RosterMember:

@@ -159,9 +159,18 @@ _TOLD = {
         "GET /courses/{course_id}/people/{person_id}",
         "GET /attempts/{attempt_id}/review",
     ],
-    "comment, override, decide what is held": [
-        f"POST /attempts/{{attempt_id}}/{verb}" for verb in ("comment", "override", "withdraw", "decide")
+    "comment, answer, override, decide what is held or asked about": [
+        f"POST /attempts/{{attempt_id}}/{verb}"
+        for verb in (
+            "comment",
+            "comments/{comment_id}/reply",
+            "override",
+            "withdraw",
+            "decide",
+            "regrade-requests/{request_id}",
+        )
     ],
+    "read the library of comments": ["GET /courses/{course_id}/library"],
     "judge one attempt again, and apply that": [
         "POST /attempts/{attempt_id}/regrade",
         "POST /regrades/{batch}/apply",

@@ -8,6 +8,7 @@ import json
 
 from grader.model.grade import Verdict
 from grader.store import enrolments, invitations, people
+from grader.store.enrolment_details import set_section
 from grader.store.grading_rules import GradingRules, TaskGrading, set_grading_rules, set_task_grading
 from grader.store.learner_groups import groups_of
 from grader.store.tables.person import Role
@@ -159,7 +160,7 @@ def test_the_audit_folds_a_class_filters_and_leaves_as_a_file(school: School) ->
 
 def test_an_assistant_is_shown_what_counts_for_anybody_of_their_section(school: School) -> None:
     for login, section in (("anna", "A"), ("ben", "B")):
-        school.join(login, section=section)
+        set_section(school.store, school.course, [school.people[login]], section, actor_id=None)
     school.join("tess", Role.ASSISTANT, section="A")
     ines, tess, at = school.client("ines"), school.client("tess"), f"/courses/{school.course}"
     alone = school.judge("ben")

@@ -15,6 +15,7 @@ from grader.store import reviews
 from grader.store.attempt_results import results_of
 from grader.store.clock import database_now
 from grader.store.comment_library import LibraryComment, add_entry, entries_of
+from grader.store.enrolment_details import set_section
 from grader.store.grades import NewGrade
 from grader.store.grading_rules import GradingRules, set_grading_rules
 from grader.store.tables import GradeRow
@@ -164,7 +165,7 @@ def test_a_regrade_is_asked_for_in_time_and_decided_with_a_reply(school: School)
 
 
 def test_an_assistant_talks_to_their_section_and_an_observer_reads(school: School) -> None:
-    school.join("anna", section="A")
+    set_section(school.store, school.course, [school.people["anna"]], "A", actor_id=None)
     school.join("tess", Role.ASSISTANT, section="A")
     school.join("otis", Role.OBSERVER)
     rules = GradingRules(regrade_days=7)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from grader.catalog.tasks import load_task
 from grader.judging.attempt import Attempt
@@ -26,8 +27,22 @@ from grader.report.json_report import from_json
 from grader.run.workspace import Workspace
 from grader.store import attempt_results, courses, reviews
 from grader.store.clock import now
+from grader.store.comment_points import CommentChange, CommentPoints
+from grader.store.comment_replies import withdraw_comment
+from grader.store.grading_rules import GradingRules, set_grading_rules
+from grader.store.late_days import set_late_bank
+from grader.store.learner_groups import make_group, put_into_group
+from grader.store.limits import LateBank
+from grader.store.lti_contexts import PlatformContext, note_member
+from grader.store.lti_scores import score_to_send
+from grader.store.regrade_requests import ask_for_regrade, decide_request
+from grader.store.tables import DeliveryRow
 from grader.store.tables.course_task import LatePolicy
+from grader.store.tables.regrade_request import RequestDecision
+from grader.store.tables.webhook import WebhookEvent
+from grader.store.webhooks import CHOSEN, add_webhook
 from tests.report import factory
+from tests.store.platforms import connected
 from tests.web.conftest import School
 from tests.web.told_outcomes import (
     Left,
@@ -172,3 +187,70 @@ def test_lateness_is_told_where_it_costs_and_the_certificate_says_the_same(schoo
     assert sentence(result) == "Accepted: 90 of 100 (judged 100; 2 days late, −10 %)"
     hold_everywhere(school, number)
     certify(school, "anna", number)
+
+
+def test_what_people_change_is_one_number_wherever_it_goes(school: School) -> None:
+    """A comment's points, a late day of the bank and a decided request: here, in webhooks, and on a platform."""
+    store, ines, anna = school.store, school.people["ines"], school.people["anna"]
+    task = courses.course_task(store, school.task)
+    assert task is not None
+    with store.read() as connection:
+        late = now(connection) - timedelta(hours=30)
+    terms = replace(task.terms, due_at=late, late_policy=LatePolicy.REDUCED, late_loss=0.05)
+    courses.set_task(store, school.course, task.task, task.profile, terms)
+    only_required(school)
+    set_late_bank(store, school.course, LateBank(1), actor_id=ines)
+    set_grading_rules(store, school.course, GradingRules(regrade_days=365), actor_id=ines)
+    add_webhook(store, school.course, "https://hook.example/", CHOSEN, actor_id=ines)
+    platform = connected(store, school.course, ines)
+    with store.write() as connection:
+        note_member(connection, platform, anna, "u1")
+    number = stored(school, judged("ddp-toy-flat_script"))
+    _hold_outside(school, platform, number, 95.0)
+    less = CommentChange(CommentPoints(-10.0))
+    made = reviews.comment(store, number, "Too long.", author_id=ines, change=less)
+    hold_everywhere(school, number)
+    _hold_outside(school, platform, number, 85.5)
+    asked = ask_for_regrade(store, number, "It is short.", person_id=anna)
+    withdraw_comment(store, number, made, actor_id=ines)
+    decide_request(store, asked, RequestDecision.CHANGED, "So it is.", actor_id=ines)
+    hold_everywhere(school, number)
+    _hold_outside(school, platform, number, 95.0)
+    certify(school, "anna", number)
+
+
+def test_a_groups_attempt_is_one_number_for_each_member(school: School) -> None:
+    store, ines = school.store, school.people["ines"]
+    group = make_group(store, school.course, "Blue", actor_id=ines)
+    for login in ("anna", "ben"):
+        put_into_group(store, school.course, group, school.people[login], actor_id=ines)
+    number = stored(school, judged("ddp-toy-flat_script"))
+    less = CommentChange(CommentPoints(-10.0))
+    reviews.comment(store, number, "Too long.", author_id=ines, change=less)
+    said = sentence(attempt_results.results_of(store, [number])[number])
+    staff, at = school.client("ines"), f"/courses/{school.course}"
+    for login in ("anna", "ben"):
+        assert said in words(school.client(login).get(f"/attempts/{number}").text)
+        for name in ("gradebook", "canvas", "moodle"):
+            file = staff.get(f"{at}/exports/{name}.csv").text
+            (line,) = [one.split(",") for one in file.splitlines() if login in one.split(",")]
+            assert "90" in line, name
+    told = staff.get(f"/api/v1{at}/gradebook").json()["learners"]
+    points = {one["login"]: [cell["points"] for cell in one["cells"]] for one in told}
+    assert (points["anna"], points["ben"]) == ([90.0], [90.0])
+
+
+def _hold_outside(school: School, platform: PlatformContext, number: int, points: float) -> None:
+    """What webhooks and the platform are told last of whose attempt it is, and files for platforms."""
+    assert attempt_results.results_of(school.store, [number])[number].points == points
+    grades = select(DeliveryRow.payload).where(DeliveryRow.topic == WebhookEvent.GRADE_CHANGED)
+    with school.store.read() as connection:
+        told = connection.execute(grades.order_by(DeliveryRow.id.desc()).limit(1)).scalar_one()
+    assert told["points"] == points
+    score = score_to_send(school.store, platform.id, school.people["anna"], school.task, 1_000)
+    assert score is not None
+    assert (score.points, score.max_points) == (points, 100.0)
+    for name in ("canvas", "moodle"):
+        file = school.client("ines").get(f"/courses/{school.course}/exports/{name}.csv").text
+        (line,) = [one.split(",") for one in file.splitlines() if "anna" in one.split(",")]
+        assert f"{points:g}" in line, name

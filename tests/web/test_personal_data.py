@@ -11,13 +11,15 @@ from grader.model.grade import Verdict
 from grader.store import courses, extensions, reviews
 from grader.store.courses import TaskTerms
 from grader.store.extensions import Extension
+from grader.store.lti_contexts import note_member
 from grader.store.personal_records import TOLD_ELSEWHERE, personal_tables
 from grader.store.tables import Base
 from tests.store.campus import verdict_of
+from tests.store.platforms import connected
 from tests.web.conftest import School
 from tests.web.grades import graded
 
-BY_THEM = {"comments", "events", "gates", "overrides"}
+BY_THEM = {"announcements", "comments", "events", "gates", "overrides", "roster_imports"}
 """Tables that name people only as those who did something to somebody else's: theirs as well."""
 REPORT = b'<!doctype html><title>report</title><div class="page">the report</div></body>'
 
@@ -90,6 +92,10 @@ def test_how_an_attempt_went_is_not_in_it_before_it_may_be_seen(school: School) 
     due = datetime.now(UTC) + timedelta(days=1)
     terms = TaskTerms(first.terms.title, first.terms.version, due_at=due, hidden_until_due=True)
     courses.set_task(school.store, school.course, first.task, first.profile, terms)
+    # A platform is to be told of it, too, once it may be known.
+    platform = connected(school.store, school.course, school.people["ines"])
+    with school.store.write() as connection:
+        note_member(connection, platform, school.people["anna"], "u1")
     number = school.judge(
         "anna", grade=verdict_of(Verdict.REJECTED, 12.25, ("DATA001",)), files={"report.html": REPORT}
     )

@@ -78,6 +78,7 @@ def _attempt_out(
         judged_points=shown.judged_points if shown else None,
         late_days=shown.late_days if shown else None,
         late_loss=shown.late_loss if shown else None,
+        free_days=shown.free_days if shown else None,
         comment_points=shown.comment_points if shown else None,
         overridden=shown.decided if shown else None,
         held_since=shown.held_since if shown else None,

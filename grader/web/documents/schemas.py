@@ -167,8 +167,8 @@ class AttemptOut(Document):
     """An attempt: `verdict` and `points` are what counts, `judged_…` what the judge gave; `outcome` says both.
 
     All of them null: not judged, or not told yet (`hidden_until`). `comment_points`: what comments of staff change of
-    the judged points, unless those were overridden. `question`: what its learner was asked while it is held, and has
-    not answered.
+    the judged points, unless those were overridden. `free_days`: so many of `late_days` cost nothing. `question`: what
+    its learner was asked while it is held, and has not answered.
     """
 
     id: int
@@ -194,6 +194,7 @@ class AttemptOut(Document):
     judged_points: float | None
     late_days: int | None
     late_loss: float | None
+    free_days: int | None
     comment_points: float | None
     overridden: bool | None
     held_since: datetime | None
