@@ -78,7 +78,7 @@ def test_each_bad_line_is_told_by_its_number_and_the_others_are_kept() -> None:
         (4, "“no name” is no login: no spaces, commas, slashes, quotation or angle marks"),
         (5, "The login mia stands in line 2 already"),
         (6, "Has no name"),
-        (7, "Has 1 cells, too few for the columns that the first line names"),
+        (7, "Has 1 cell, too few for the columns that the first line names"),
     ]
 
 
