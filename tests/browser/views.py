@@ -393,7 +393,7 @@ def _platforms(school: School) -> dict[str, View]:
         "course's platform, none": View("otto", f"/courses/{school.other_course}/platform"),
         "launch, over": View(None, "/lti/continue", status=403),
         "launch, of nobody": View(None, "/lti/login", status=400),
-        "launch, where nothing is chosen": View(None, "/lti/deep-linking", status=403),
+        "launch, where nothing is chosen": View(None, "/lti/deep-linking"),
         "registration, ended": View(None, "/lti/register", status=403),
     }
 
