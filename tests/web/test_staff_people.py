@@ -110,7 +110,7 @@ def test_a_list_is_looked_at_before_anything_changes(school: School) -> None:
 
 
 def bring(school: School, text: str, admission: str = "password") -> dict[str, str]:
-    """Bring a list and wait until it is taken over; the figures that its page shows."""
+    """Import a list and wait until it is taken over; the figures that its page shows."""
     ines = school.client("ines")
     began = ines.post(
         f"/courses/{school.course}/people/import/take-over", data={"text": text, "admission": admission}
