@@ -56,7 +56,9 @@ NO_PAGES = {
     ),
     "/courses/{course_id}/extensions.csv",
     *(f"/courses/{{course_id}}/people/{file}" for file in ("one-time-passwords.csv", "join-links.csv")),
-    *("/static/{digest}/{name}", "/healthz", "/readyz", "/metrics"),
+    # Where a provider of sign-on is met: what they show is the provider's, or the sign-in page.
+    *(f"/sign-on/{{provider_id}}{place}" for place in ("", "/callback", "/sign-out")),
+    *("/lti/keys", "/static/{digest}/{name}", "/healthz", "/readyz", "/metrics"),
     *(f"/courses/{{course_id}}/audit.{kind}" for kind in ("csv", "json")),
     "/courses/{course_id}/similarity/{course_task_id}/{first}/{second}",
 }

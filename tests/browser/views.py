@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from grader.catalog.tasks import load_task
+from grader.delivery.mail.links import AddressToConfirm, confirm_token, off_token
 from grader.store import (
+    announcements,
     certificates,
     comment_library,
     comment_replies,
@@ -19,6 +21,8 @@ from grader.store import (
     invitations,
     leaderboard,
     learner_groups,
+    lti_contexts,
+    lti_platforms,
     people,
     queue,
     regrade_requests,
@@ -26,16 +30,23 @@ from grader.store import (
     reviews,
     roster_imports,
     tokens,
+    webhooks,
 )
 from grader.store.comment_library import LibraryComment
 from grader.store.comment_points import CommentChange, CommentPoints
 from grader.store.courses import TaskTerms
+from grader.store.delivery_channels import note_channel
 from grader.store.extensions import Extension, extend
 from grader.store.grading_rules import GradingRules, TaskGrading
+from grader.store.lti_contexts import ContextFacts
+from grader.store.lti_platforms import PlatformTerms
+from grader.store.mailboxes import set_address
 from grader.store.roster_imports import RosterLine
 from grader.store.tables.api_token import Scope
+from grader.store.tables.mail import MailKind
 from grader.store.tables.person import Role
 from grader.store.tables.roster_import import Admission
+from grader.store.webhook_events import queue_test
 from tests.browser.outcomes import attempts_of_every_outcome
 from tests.report import factory
 from tests.web.conftest import PASSWORD, School
@@ -121,6 +132,8 @@ def views(school: School) -> dict[str, View]:
         **_exam(school),
         **_staff(school, found),
         **_graded_by_people(school, found),
+        **_told(school),
+        **_platforms(school),
         **_admins(school),
     }
 
@@ -336,6 +349,53 @@ def _graded_by_people(school: School, found: dict[str, int]) -> dict[str, View]:
         "gradebook, anonymous": View("otto", f"/courses/{school.other_course}/gradebook?anonymous=1"),
         "grading, anonymous": View("otto", f"/courses/{school.other_course}/grading"),
     }  # fmt: skip
+
+
+def _told(school: School) -> dict[str, View]:
+    """What goes out: announcements, mail, webhooks."""
+    store, course, ines, anna = school.store, school.course, school.people["ines"], school.people["anna"]
+    note_channel(store, "mail", set_up=True, problem=None)
+    set_address(store, anna, "anna@uni.example", actor_id=None)
+    announcements.announce(store, course, "Tuesday’s lab", "In room **2**.", pinned=True, author_id=ines)
+    hook = webhooks.add_webhook(
+        store, course, "https://tools.example.edu/grades", list(webhooks.CHOSEN), actor_id=ines
+    )
+    queue_test(store, hook)
+    secret, at = school.service.secret, f"/courses/{course}"
+    code = invitations.invite(store, course, actor_id=None)
+    confirm = confirm_token(secret, AddressToConfirm(anna, "anna@home.example"))
+    return {
+        "announcements": View("ines", f"{at}/announcements"),
+        "announcements, empty": View("otto", f"/courses/{school.other_course}/announcements"),
+        "announcements, to an observer": View("otis", f"{at}/announcements"),
+        "announcements, to a learner": View("anna", f"{at}/announcements"),
+        "webhooks": View("ines", f"{at}/webhooks"),
+        "webhooks, empty": View("otto", f"/courses/{school.other_course}/webhooks"),
+        "webhook": View("ines", f"{at}/webhooks/{hook.id}"),
+        "invitation, by mail": View("ines", f"{at}/invitations/{code}/mail"),
+        "mail, another address": View("anna", f"/account/mail/confirm/{confirm}"),
+        "mail, the way out": View(None, f"/mail/off/{off_token(secret, anna, MailKind.VERDICT)}"),
+    }
+
+
+def _platforms(school: School) -> dict[str, View]:
+    """A learning platform, and a course that is connected to it."""
+    store, ada, ines = school.store, school.people["ada"], school.people["ines"]
+    host = "https://moodle.example.edu"
+    terms = PlatformTerms("Moodle", host, "grader", f"{host}/auth", f"{host}/token", f"{host}/keys")
+    platform = lti_platforms.add_platform(store, terms, actor_id=ada)
+    facts = ContextFacts(platform, "1", "7", "Training 101", f"{host}/members", None, ())
+    lti_contexts.connect(store, facts, school.course, actor_id=ines)
+    return {
+        "learning platforms": View("ada", "/admin/platforms"),
+        "learning platform": View("ada", f"/admin/platforms/{platform}"),
+        "course's platform": View("ines", f"/courses/{school.course}/platform"),
+        "course's platform, none": View("otto", f"/courses/{school.other_course}/platform"),
+        "launch, over": View(None, "/lti/continue", status=403),
+        "launch, of nobody": View(None, "/lti/login", status=400),
+        "launch, where nothing is chosen": View(None, "/lti/deep-linking"),
+        "registration, ended": View(None, "/lti/register", status=403),
+    }
 
 
 def _side_by_side(page: Any) -> None:

@@ -66,7 +66,7 @@ def test_its_end_is_an_end_and_how_it_went_waits_for_its_release(exam: School) -
     assert "told when it is released" in anna.get(f"/courses/{exam.course}").text
     seen = ines.get(watch).text
     assert "1 of 3" in seen
-    assert "not begun" in seen
+    assert "not yet" in seen
     assert (
         "Release it while somebody is at it?" in ines.post(f"{watch}/release", data={"released": "yes"}).text
     )

@@ -80,7 +80,7 @@ def test_each_bad_line_is_told_by_its_number_and_the_others_are_kept() -> None:
         (4, "“no name” is no login: no spaces, commas, slashes, quotation or angle marks"),
         (5, "The login mia stands in line 2 already"),
         (6, "Has no name"),
-        (7, "Has 1 cells, too few for the columns that the first line names"),
+        (7, "Has 1 cell, too few for the columns that the first line names"),
     ]
 
 
@@ -112,7 +112,7 @@ def test_a_list_is_looked_at_before_anything_changes(school: School) -> None:
 
 
 def bring(school: School, text: str, admission: str = "password") -> dict[str, str]:
-    """Bring a list and wait until it is taken over; the figures that its page shows."""
+    """Import a list and wait until it is taken over; the figures that its page shows."""
     ines = school.client("ines")
     began = ines.post(
         f"/courses/{school.course}/people/import/take-over", data={"text": text, "admission": admission}

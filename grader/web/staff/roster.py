@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.report.safe_text import one_line
+from grader.report.wording import plural
 from grader.store.roster_imports import RosterLine
 from grader.store.tables.person import COURSE_ROLES, Role
 
@@ -185,7 +186,8 @@ def _people(rows: Sequence[tuple[int, list[str]]], columns: _Columns) -> Roster:
         if max(columns.login, *columns.names) >= len(cells):
             troubles.append(
                 RosterProblem(
-                    line, f"Has {len(cells)} cells, too few for the columns that the first line names."
+                    line,
+                    f"Has {plural(len(cells), 'cell')}, too few for the columns that the first line names.",
                 )
             )
             continue
