@@ -344,16 +344,8 @@ def send(page: Any, what: str) -> None:
 
 
 def status(window: Window, place: str) -> int:
-    """How a page is answered; the browser's own word about a refusal, which comes a little later, is no trouble."""
-    code = int(window.page.goto(place).status)
-    if code != 200:
-        said = f"responded with a status of {code}"
-        for _ in range(250):
-            if any(said in text for text in window.trouble):
-                break
-            window.page.wait_for_timeout(20)
-        window.trouble[:] = [text for text in window.trouble if said not in text]
-    return code
+    """How a page is answered."""
+    return int(window.page.goto(place).status)
 
 
 def script(login: str, name: str = "accepted/flat_script") -> str:

@@ -111,8 +111,13 @@ class Workshop:
         return found
 
     def trouble(self, window: Window) -> list[str]:
-        """What pages complained about, but for the platform that one is rightly sent to."""
-        return [text for text in window.trouble if not text.startswith(f"asked for {self.platform.url}")]
+        """What our pages complained about; that a page of a course is refused is the browser's own word."""
+        refused = re.compile(rf"status of 40[34] .* {re.escape(self.url)}/(courses|attempts)/\S+")
+        return [
+            text
+            for text in window.trouble
+            if self.issuer not in text and self.platform.url not in text and not refused.search(text)
+        ]
 
 
 @contextmanager
