@@ -52,7 +52,7 @@ class Window:
         self.context.set_default_timeout(60_000)
         self.page = self.context.new_page()
         self.trouble: list[str] = []
-        self.page.on("console", lambda said: self.trouble.append(said.text))
+        self.page.on("console", lambda said: self.trouble.append(f"{said.text} {said.location['url']}"))
         self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
         self.page.on("dialog", self._dismiss)
         self.page.on("request", self._asked)

@@ -20,7 +20,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet, RSAKey
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from grader.lti.launch_message import CLAIM, DEEP_LINKING, GRADES, ROSTER
@@ -154,6 +154,7 @@ class TestPlatform:
     def app(self) -> Starlette:
         return Starlette(
             routes=[
+                Route("/auth", self._auth),
                 Route("/keys", self._keys),
                 Route("/token", self._token, methods=["POST"]),
                 Route("/members", self._members),
@@ -174,6 +175,16 @@ class TestPlatform:
         if not fault.times:
             waiting.pop(0)
         return JSONResponse({"error": "broken"}, fault.status, fault.headers)
+
+    async def _auth(self, request: Request) -> Response:
+        """Send a browser back with who its hint names, as `subject/role`, by a form that sends itself."""
+        asked = request.query_params
+        subject, _, role = asked["login_hint"].partition("/")
+        token = self.sign(self.claims(asked["nonce"], subject, role or "Learner"))
+        return HTMLResponse(
+            f'<body onload="document.forms[0].submit()"><form method="post" action="{asked["redirect_uri"]}">'
+            f'<input name="state" value="{asked["state"]}"><input name="id_token" value="{token}"></form>'
+        )
 
     async def _keys(self, request: Request) -> Response:
         self.calls.append("keys")
