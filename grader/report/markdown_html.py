@@ -72,23 +72,17 @@ def _rendered(parser: MarkdownIt, tokens: list[Token], top: int) -> Markup:
 
 
 def _with_named_rows(tokens: list[Token]) -> list[Token]:
-    """Where no column of a table has a name, its empty head is left out; a first cell that says something names its row."""
+    """Where no column of a table has a name, its empty head is left out; a first cell with words names its row."""
     kept: list[Token] = []
     named = False
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+    for number, token in enumerate(tokens):
         kept.append(token)
         if token.type == "thead_close":
-            start = max(number for number, one in enumerate(kept) if one.type == "thead_open")
+            start = max(place for place, one in enumerate(kept) if one.type == "thead_open")
             named = not any(one.content for one in kept[start:])
             if named:
                 del kept[start:]
-        elif (
-            named
-            and token.type == "td_open"
-            and kept[-2].type == "tr_open"
-            and following is not None
-            and following.content
-        ):
+        elif named and token.type == "td_open" and kept[-2].type == "tr_open" and tokens[number + 1].content:
             token.tag, token.attrs = "th", {"scope": "row"}
         elif named and token.type == "td_close" and kept[-3].tag == "th":
             token.tag = "th"
