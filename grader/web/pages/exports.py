@@ -51,7 +51,7 @@ def show(request: CourseRequestDep) -> HTMLResponse:
 def gradebook_csv(request: CourseRequestDep, anonymous: bool = False) -> Response:
     """The gradebook for a spreadsheet; `anonymous`: of the tasks that are graded so."""
     book = gradebook(request.service.store, request.course.id, anonymous=anonymous)
-    return _download(request, "gradebook.csv", "text/csv; charset=utf-8", exports.gradebook_csv(book))
+    return request.download("gradebook.csv", "text/csv; charset=utf-8", exports.gradebook_csv(book))
 
 
 @router.get("/courses/{course_id}/exports/gradebook.json")
@@ -59,7 +59,7 @@ def gradebook_json(request: CourseRequestDep, anonymous: bool = False) -> Respon
     """The gradebook for programs; `anonymous`: of the tasks that are graded so."""
     book = gradebook(request.service.store, request.course.id, anonymous=anonymous)
     text = exports.gradebook_json(request.course, book)
-    return _download(request, "gradebook.json", "application/json", text.encode())
+    return request.download("gradebook.json", "application/json", text.encode())
 
 
 @router.get("/courses/{course_id}/exports/canvas.csv")
@@ -79,7 +79,7 @@ def attempts_csv(request: CourseRequestDep) -> Response:
     """Every attempt for a spreadsheet."""
     found = attempts(request.service.store, AttemptFilter(course_id=request.course.id), limit=_MOST_ATTEMPTS)
     results = results_of(request.service.store, [one.id for one in found])
-    return _download(request, "attempts.csv", "text/csv; charset=utf-8", exports.attempts_csv(found, results))
+    return request.download("attempts.csv", "text/csv; charset=utf-8", exports.attempts_csv(found, results))
 
 
 @router.get("/courses/{course_id}/exports/{course_task_id}/gradescope.zip")
@@ -87,7 +87,7 @@ def gradescope(request: CourseRequestDep, course_task_id: Id) -> Response:
     """A task's `results.json` per learner."""
     task = request.task(course_task_id)
     data = exports.gradescope_zip(counted_attempts(request.service.store, task.id))
-    return _download(request, f"{_file_stem(task)}-gradescope.zip", "application/zip", data)
+    return request.download(f"{_file_stem(task)}-gradescope.zip", "application/zip", data)
 
 
 @router.get("/courses/{course_id}/exports/{course_task_id}/junit.xml")
@@ -95,7 +95,7 @@ def junit(request: CourseRequestDep, course_task_id: Id) -> Response:
     """A task's grades as JUnit, a suite per learner."""
     task = request.task(course_task_id)
     data = exports.junit(task.task, counted_attempts(request.service.store, task.id))
-    return _download(request, f"{_file_stem(task)}-junit.xml", "application/xml", data)
+    return request.download(f"{_file_stem(task)}-junit.xml", "application/xml", data)
 
 
 @router.get("/courses/{course_id}/exports/certificates")
@@ -139,17 +139,8 @@ def _for_platform(
 ) -> Response:
     store, course_id = request.service.store, request.course.id
     data = write(gradebook(store, course_id), register_of(store, course_id))
-    return _download(request, name, "text/csv; charset=utf-8", data)
+    return request.download(name, "text/csv; charset=utf-8", data)
 
 
 def _file_stem(task: AssignedTask) -> str:
     return _PLAIN.sub("_", f"{task.task}-{task.profile}")
-
-
-def _download(request: CourseRequest, name: str, media_type: str, data: bytes) -> Response:
-    called = _PLAIN.sub("_", request.course.name)[:60]
-    return Response(
-        data,
-        media_type=media_type,
-        headers={"Content-Disposition": f'attachment; filename="{called}-{name}"'},
-    )
