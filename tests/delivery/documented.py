@@ -12,7 +12,8 @@ _PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 
 def receiver_example() -> Callable[[str, Mapping[str, str], bytes], bool]:
     """The function `is_ours(secret, headers, body)` of docs/api.md."""
-    (code,) = re.findall(r"^```python\n(.*?def is_ours.*?)^```", _PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```python\n(.*?)^```", _PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (code,) = (block for block in blocks if "def is_ours" in block)
     names: dict[str, Any] = {}
     exec(compile(code, str(_PAGE), "exec"), names)
     found: Callable[[str, Mapping[str, str], bytes], bool] = names["is_ours"]
