@@ -21,7 +21,7 @@ def page_engine(templates: Path) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=shown,
     )
     engine.filters |= {
         "inline": inline_html,
@@ -42,6 +42,6 @@ def page_engine(templates: Path) -> Environment:
     return engine
 
 
-def _shown(value: Any) -> Any:
+def shown(value: Any) -> Any:
     """Every text that reaches the page is made visible, wherever a template prints it."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

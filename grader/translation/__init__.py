@@ -10,9 +10,13 @@ import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import datetime
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from pathlib import Path
+
+from babel.dates import format_date, format_time
+from babel.numbers import format_decimal
 
 ENGLISH = "en"
 _FOLDER = Path(__file__).parent
@@ -53,6 +57,36 @@ def gettext(text: str) -> str:
 def ngettext(one: str, many: str, number: int) -> str:
     """The same, in the form that goes with the number."""
     return _catalog(_current.get()).ngettext(one, many, number)
+
+
+def counted(one: str, many: str, number: int) -> str:
+    """The same, with the number where the text says `%(num)s`."""
+    return ngettext(one, many, number) % {"num": number_text(number)}
+
+
+def number_text(number: int) -> str:
+    """`1,437`, as the language groups digits."""
+    return format_decimal(number, locale=_current.get())
+
+
+def N_(text: str) -> str:  # noqa: N802 (the name that tools for catalogs know)
+    """Marks a text for the catalogs that is written down before anybody reads it; `gettext` is for then."""
+    return text
+
+
+def moment_text(at: datetime) -> str:
+    """`3 Mar 2027, 14:05`, in the zone that `at` has, which is not told."""
+    return f"{format_date(at, locale=_locale())}, {format_time(at, 'short', locale=_locale())}"
+
+
+def date_text(at: datetime) -> str:
+    """`3 March 2027`."""
+    return format_date(at, "long", locale=_locale())
+
+
+def _locale() -> str:
+    # Days before months, as in the rest of the texts.
+    return "en_GB" if _current.get() == ENGLISH else _current.get()
 
 
 @cache

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -20,12 +21,22 @@ from grader.model.notebook_lines import told_place
 from grader.model.start_command import start_command
 from grader.report import banner, wording
 from grader.report.markdown_html import page_html, statement_html
-from grader.report.page_engine import page_engine
+from grader.report.page_engine import page_engine, shown
 from grader.report.safe_text import visible
 from grader.store.attempts import StoredAttempt
 from grader.store.comment_library import StoredEntry
-from grader.translation import current_language, gettext, languages, ngettext
+from grader.translation import (
+    counted,
+    current_language,
+    date_text,
+    gettext,
+    languages,
+    moment_text,
+    ngettext,
+    number_text,
+)
 from grader.web.languages import LANGUAGES, here_in
+from grader.web.page_zone import page_zone
 from grader.web.staff.course_tabs import course_tabs
 
 _HERE = Path(__file__).parent
@@ -41,8 +52,7 @@ def environment() -> Environment:
     made = page_engine(_HERE / "templates")
     made.add_extension("jinja2.ext.i18n")
     made.policies["ext.i18n.trimmed"] = True
-    # The extension's own method; it knows nothing of requests, our functions ask for the present one's language.
-    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
+    made.extend(newstyle_gettext=True)
     made.filters |= {
         "markdown": statement_html,
         "announcement_text": _announcement,
@@ -52,6 +62,8 @@ def environment() -> Environment:
         "day": day,
     }
     made.globals |= {
+        "gettext": _text,
+        "ngettext": _counted_text,
         "static": static_path,
         "told_place": told_place,
         "HEADLINES": wording.HEADLINES,
@@ -61,6 +73,7 @@ def environment() -> Environment:
         "attempt_name": attempt_name,
         "current_language": current_language,
         "here_in": here_in,
+        "page_zone": page_zone,
         "page_languages": {code: LANGUAGES[code] for code in languages()},
         "headline": _headline,
         "outcome_of": banner.outcome,
@@ -72,6 +85,17 @@ def environment() -> Environment:
         "rubric_options": rubric_options,
     }
     return made
+
+
+def _text(text: str, **values: Any) -> Markup:
+    """A text of ours in the reader's language; what is put into it is made visible and escaped as everywhere."""
+    return Markup(gettext(text)) % {name: shown(value) for name, value in values.items()}
+
+
+def _counted_text(one: str, many: str, num: int, **values: Any) -> Markup:
+    """The same, in the form that goes with a number, which it may name as `num`."""
+    told = {"num": number_text(num), **{name: shown(value) for name, value in values.items()}}
+    return Markup(ngettext(one, many, num)) % told
 
 
 def _announcement(text: str, top: int) -> Markup:
@@ -127,17 +151,21 @@ def when(at: datetime | None, *, ago: bool = True) -> Markup:
     """A moment: absolute, and how long ago or ahead; a dash for none."""
     if at is None:
         return Markup('<span class="muted">–</span>')
-    shown = Markup('<time datetime="{}">{}</time>').format(_machine(at), at.strftime("%-d %b %Y, %H:%M UTC"))
+    of = page_zone()
+    text = moment_text(at.astimezone(of or UTC))
+    told = Markup('<time datetime="{}">{}</time>').format(_machine(at), text if of else f"{text} UTC")
     if not ago:
-        return shown
-    return Markup('{} <span class="ago">({})</span>').format(shown, relative(at))
+        return told
+    return Markup('{} <span class="ago">({})</span>').format(told, relative(at))
 
 
 def day(at: datetime | None) -> Markup:
     """A day, for paper."""
     if at is None:
         return Markup("–")
-    return Markup('<time datetime="{}" data-day>{}</time>').format(_machine(at), at.strftime("%-d %B %Y"))
+    return Markup('<time datetime="{}" data-day>{}</time>').format(
+        _machine(at), date_text(at.astimezone(page_zone() or UTC))
+    )
 
 
 def relative(at: datetime, now: datetime | None = None) -> str:
@@ -145,17 +173,38 @@ def relative(at: datetime, now: datetime | None = None) -> str:
     gap = (at - (now or datetime.now(UTC))).total_seconds()
     size = abs(gap)
     if size < _MINUTE:
-        return "just now" if gap <= 0 else "in less than a minute"
-    if _HOUR <= size < 2 * _HOUR:
-        rest = int(size // _MINUTE) - 60
-        hours = f"1 hour {wording.plural(rest, 'minute')}" if rest else "1 hour"
-        return f"in {hours}" if gap > 0 else f"{hours} ago"
-    for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
-        # Up to two of a unit the smaller one says more: "36 hours" rather than "1 day".
-        if size >= (2 * unit if unit > _MINUTE else unit):
-            text = wording.plural(int(size // unit), name)
-            return f"in {text}" if gap > 0 else f"{text} ago"
-    raise AssertionError("every gap of a minute or more is some minutes")
+        return gettext("just now") if gap <= 0 else gettext("in less than a minute")
+    ahead = gap > 0
+    # Up to two of a unit the smaller one says more: "36 hours" rather than "1 day".
+    if size >= 2 * _DAY:
+        days = int(size // _DAY)
+        return (
+            counted("in %(num)s day", "in %(num)s days", days)
+            if ahead
+            else counted("%(num)s day ago", "%(num)s days ago", days)
+        )
+    if size >= 2 * _HOUR:
+        hours = int(size // _HOUR)
+        return (
+            counted("in %(num)s hour", "in %(num)s hours", hours)
+            if ahead
+            else counted("%(num)s hour ago", "%(num)s hours ago", hours)
+        )
+    minutes = int(size // _MINUTE)
+    if size >= _HOUR:
+        rest = minutes - 60
+        if not rest:
+            return gettext("in 1 hour") if ahead else gettext("1 hour ago")
+        return (
+            counted("in 1 hour %(num)s minute", "in 1 hour %(num)s minutes", rest)
+            if ahead
+            else counted("1 hour %(num)s minute ago", "1 hour %(num)s minutes ago", rest)
+        )
+    return (
+        counted("in %(num)s minute", "in %(num)s minutes", minutes)
+        if ahead
+        else counted("%(num)s minute ago", "%(num)s minutes ago", minutes)
+    )
 
 
 def _machine(at: datetime) -> str:
