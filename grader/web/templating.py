@@ -52,7 +52,7 @@ def environment() -> Environment:
     made = page_engine(_HERE / "templates")
     made.add_extension("jinja2.ext.i18n")
     made.policies["ext.i18n.trimmed"] = True
-    made.extend(newstyle_gettext=True)
+    made.newstyle_gettext = True  # type: ignore[attr-defined] # as the extension reads it
     made.filters |= {
         "markdown": statement_html,
         "announcement_text": _announcement,
