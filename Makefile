@@ -123,10 +123,10 @@ lock: $(VENV)/.installed-dev
 	$(COMPILE_IMAGE) --group image-service --output-file containers/service.lock
 
 # What is new stands in the catalogs without a translation, which a test refuses.
-TEXTS = grader/web $(wildcard grader/delivery)
+TEXTS = grader/report grader/web $(wildcard grader/delivery)
 texts: $(VENV)/.installed-dev
 	mkdir -p build
-	$(BIN)/pybabel --quiet extract --mapping-file pyproject.toml --keyword _ --add-location file --sort-by-file \
+	$(BIN)/pybabel --quiet extract --mapping-file pyproject.toml --keyword _ --keyword counted:1,2 --add-location file --sort-by-file \
 	--project grader --output-file build/texts.pot $(TEXTS)
 	for catalog in grader/translation/*.po; do $(BIN)/pybabel --quiet update --ignore-pot-creation-date --no-fuzzy-matching \
 	--input-file build/texts.pot --locale $$(basename $$catalog .po) --output-file $$catalog || exit; done

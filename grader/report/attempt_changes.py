@@ -1,6 +1,7 @@
 """Two attempts at one task compared: which findings went and came, what both come to, what changed in the text.
 
-Takes grades as their reader may see them, and shows nothing that is not in them.
+Takes grades as their reader may see them, and shows nothing that is not in them; its own words are in the present
+language, while what grades say is in English.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from grader.report.banner import sentence
 from grader.report.safe_text import one_line
 from grader.report.source_changes import FileChange, Place, SourceChanges
 from grader.report.wording import points_text
+from grader.translation import N_, gettext
 
 _UNSEEN = (State.NOT_OBSERVABLE, State.NOT_REACHED)
-_TASK_CHANGED = "The task itself was changed between the two; that alone may make a difference."
-_SAME_TEXT = "The same text was handed in."
+_TASK_CHANGED = N_("The task itself was changed between the two; that alone may make a difference.")
+_SAME_TEXT = N_("The same text was handed in.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +80,31 @@ class AttemptChanges:
     def summary(self) -> str:
         """Points then and now, and what became of the findings, as part of a sentence."""
         if not self.anything:
-            return "nothing changed"
+            return gettext("nothing changed")
         told = (
-            (sum(not one.doubt for one in self.went), "mended"),
-            (sum(bool(one.doubt) for one in self.went), "not to be seen this time"),
-            (sum(not one.doubt for one in self.came), "new"),
-            (sum(bool(one.doubt) for one in self.came), "to be seen only now"),
+            (sum(not one.doubt for one in self.went), gettext("{number} mended")),
+            (sum(bool(one.doubt) for one in self.went), gettext("{number} not to be seen this time")),
+            (sum(not one.doubt for one in self.came), gettext("{number} new")),
+            (sum(bool(one.doubt) for one in self.came), gettext("{number} to be seen only now")),
         )
-        findings = ", ".join(f"{num} {what}" for num, what in told if num) or "the same findings"
+        found = ", ".join(text.format(number=number) for number, text in told if number)
+        findings = found or gettext("the same findings")
         then, now = _counts(self.before), _counts(self.now)
         if then == now or self.before.verdict is self.now.verdict is Verdict.HELD:
             return findings
-        points = f"{then} points → {now}" if self.now.verdict is Verdict.HELD else f"{then} → {now} points"
-        return f"{points}; {findings}"
+        points = (
+            gettext("{before} points → {now}")
+            if self.now.verdict is Verdict.HELD
+            else gettext("{before} → {now} points")
+        )
+        return f"{points.format(before=then, now=now)}; {findings}"
 
 
 def _counts(result: AttemptResult) -> str:
     """Points that count; a held attempt has none until it is decided, and is told as held and not as 0."""
     if result.verdict is Verdict.HELD:
-        return f"held (judged {points_text(result.judged_points)}, not counted)"
+        points = points_text(result.judged_points)
+        return gettext("held (judged {points}, not counted)").format(points=points)
     return points_text(result.points)
 
 
@@ -108,21 +116,35 @@ def attempt_changes(
     old, new = _known(before.grade), _known(now.grade)
     went, came = _unmatched(old, new, source)
     files = source.files()
-    notes = [] if files else [_SAME_TEXT]
+    notes = [] if files else [gettext(_SAME_TEXT)]
     if before.grade.task_version != now.grade.task_version:
-        notes.append(_TASK_CHANGED)
+        notes.append(gettext(_TASK_CHANGED))
     return AttemptChanges(
         before.result,
         now.result,
         tuple(
             _change(
-                one, titles, _doubt(one.code, now.grade, "follows from {} now", "could not be seen this time")
+                one,
+                titles,
+                _doubt(
+                    one.code,
+                    now.grade,
+                    gettext("follows from {code} now"),
+                    gettext("could not be seen this time"),
+                ),
             )
             for one in went
         ),
         tuple(
             _change(
-                one, titles, _doubt(one.code, before.grade, "followed from {} then", "could not be seen then")
+                one,
+                titles,
+                _doubt(
+                    one.code,
+                    before.grade,
+                    gettext("followed from {code} then"),
+                    gettext("could not be seen then"),
+                ),
             )
             for one in came
         ),
@@ -177,6 +199,6 @@ def _doubt(code: str, other: Grade, followed: str, unseen: str) -> str:
     """Why an attempt that lacks this finding may have its fault all the same."""
     cause = next((one.code for one in other.findings if code in (one.details.get("explains") or ())), "")
     if cause:
-        return followed.format(cause)
+        return followed.format(code=cause)
     state = next((check.state for check in other.checks if check.code == code), None)
     return unseen if state in _UNSEEN else ""

@@ -1,4 +1,7 @@
-"""Verdict, points, lateness, an instructor's decision and a hold, as the one sentence that every page begins with."""
+"""Verdict, points, lateness, an instructor's decision and a hold, as the one sentence that every page begins with.
+
+In the present language, as pages and mails are; reports are made where that is English.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from datetime import datetime
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Grade, Verdict
-from grader.report.wording import HEADLINES, TONES, VERDICTS, plural, points_text
+from grader.report.wording import HEADLINES, TONES, VERDICTS, points_text
+from grader.translation import ENGLISH, counted, current_language, gettext, moment_text
 
 
 def _utc(at: datetime) -> str:
-    return f"{at:%-d %b %Y, %H:%M} UTC"
+    return f"{f'{at:%-d %b %Y, %H:%M}' if current_language() == ENGLISH else moment_text(at)} UTC"
 
 
 def headline(result: AttemptResult, when: Callable[[datetime], str] = _utc) -> str:
@@ -21,14 +25,14 @@ def headline(result: AttemptResult, when: Callable[[datetime], str] = _utc) -> s
     `when`: how a page writes a moment.
     """
     if result.held_since is not None:
-        return f"With the instructors since {when(result.held_since)}"
+        return gettext("With the instructors since {when}").format(when=when(result.held_since))
     if not result.decided:
         return HEADLINES[result.verdict]
     if result.verdict is Verdict.ACCEPTED:
-        return "Accepted by an instructor"
+        return gettext("Accepted by an instructor")
     if result.verdict is Verdict.REJECTED:
-        return "Not accepted by an instructor"
-    return f"Set to “{VERDICTS[result.verdict]}” by an instructor"
+        return gettext("Not accepted by an instructor")
+    return gettext("Set to “{verdict}” by an instructor").format(verdict=VERDICTS[result.verdict])
 
 
 def sentence(result: AttemptResult, when: Callable[[datetime], str] = _utc) -> str:
@@ -39,11 +43,11 @@ def sentence(result: AttemptResult, when: Callable[[datetime], str] = _utc) -> s
 def outcome(result: AttemptResult) -> str:
     """What stands behind the headline: points, and in brackets why they are not those that were judged."""
     if result.verdict is Verdict.JUDGE_ERROR:
-        return "it does not count"
+        return gettext("it does not count")
     if result.verdict is Verdict.HELD:
-        return "it counts as nothing until they decide"
+        return gettext("it counts as nothing until they decide")
     asides = "; ".join(_asides(result))
-    points = f"{points_text(result.points)} of {points_text(result.max_points)}"
+    points = _points(result)
     return f"{points} ({asides})" if asides else points
 
 
@@ -84,7 +88,12 @@ def sum_lines(result: AttemptResult, by: str = "an instructor") -> tuple[SumLine
 
 
 def _end(result: AttemptResult) -> SumLine:
-    return SumLine("Counts", f"{points_text(result.points)} of {points_text(result.max_points)}", last=True)
+    return SumLine("Counts", _points(result), last=True)
+
+
+def _points(result: AttemptResult) -> str:
+    points, most = points_text(result.points), points_text(result.max_points)
+    return gettext("{points} of {max_points}").format(points=points, max_points=most)
 
 
 def _change(result: AttemptResult) -> str:
@@ -97,9 +106,12 @@ def signed(change: float) -> str:
 
 
 def _late(result: AttemptResult) -> str:
-    free = f", {plural(result.free_days, 'late day')} used" if result.free_days else ""
-    loss = f", −{result.late_loss:.0%}".replace("%", " %") if result.late_loss else ""
-    return f"{plural(result.late_days, 'day')} late{free}{loss}"
+    told = [counted("%(num)s day late", "%(num)s days late", result.late_days)]
+    if result.free_days:
+        told.append(counted("%(num)s late day used", "%(num)s late days used", result.free_days))
+    if result.late_loss:
+        told.append(f"−{result.late_loss:.0%}".replace("%", " %"))
+    return ", ".join(told)
 
 
 def tone(result: AttemptResult) -> str:
@@ -110,16 +122,19 @@ def tone(result: AttemptResult) -> str:
 def _asides(result: AttemptResult) -> list[str]:
     asides = []
     if result.decided or result.points != result.judged_points:
-        other = "" if result.judged_verdict in (result.verdict, Verdict.HELD) else _words(result)
-        asides.append(f"judged {other}{points_text(result.judged_points)}")
+        asides.append(_judged(result))
     if result.comment_points and not result.decided:
-        asides.append(f"comments {signed(result.comment_points)}")
+        asides.append(gettext("comments {points}").format(points=signed(result.comment_points)))
     if result.late_days:
         asides.append(_late(result))
     if result.earlier_scale:
-        asides.append("on an earlier scale")
+        asides.append(gettext("on an earlier scale"))
     return asides
 
 
-def _words(result: AttemptResult) -> str:
-    return f"{VERDICTS[result.judged_verdict]}, " if result.decided else ""
+def _judged(result: AttemptResult) -> str:
+    points = points_text(result.judged_points)
+    if not result.decided or result.judged_verdict in (result.verdict, Verdict.HELD):
+        return gettext("judged {points}").format(points=points)
+    verdict = VERDICTS[result.judged_verdict]
+    return gettext("judged {verdict}, {points}").format(verdict=verdict, points=points)

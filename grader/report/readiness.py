@@ -1,4 +1,7 @@
-"""What a text still lacks, as reports tell it: in the order in which one refactors a script, nothing said twice."""
+"""What a text still lacks, as reports tell it: in the order in which one refactors a script, nothing said twice.
+
+Labels and summary are in the present language; titles are the task's, and what a step says is in English.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,17 @@ from grader.checks.rubric_step import RubricStep, Sight
 from grader.model.finding import Finding, Severity, family_of
 from grader.report.safe_text import one_line
 from grader.report.terminal_writer import STYLES, TerminalWriter, worded
-from grader.report.wording import FAMILIES, plural
+from grader.report.wording import FAMILIES
+from grader.translation import N_, TranslatedTexts, counted, ngettext
 
-LABELS = {
-    Sight.NOT_FOUND: "not found in the text",
-    Sight.NOT_RIGHT: "not right in the text",
-    Sight.SEEN: "seen in the text",
-    Sight.RUN: "only a run can tell",
-}
+LABELS = TranslatedTexts(
+    {
+        Sight.NOT_FOUND: N_("not found in the text"),
+        Sight.NOT_RIGHT: N_("not right in the text"),
+        Sight.SEEN: N_("seen in the text"),
+        Sight.RUN: N_("only a run can tell"),
+    }
+)
 TONES = {Sight.NOT_FOUND: "bad", Sight.NOT_RIGHT: "bad", Sight.SEEN: "good", Sight.RUN: "quiet"}
 _OPEN = (Sight.NOT_FOUND, Sight.NOT_RIGHT)
 
@@ -119,22 +125,53 @@ def _order(step: RubricStep) -> tuple[int, int]:
 
 def _summary(steps: Sequence[RubricStep], num_open: int, findings: Sequence[Finding]) -> str:
     musts = [step for step in steps if step.item.must]
+    things = counted("%(num)s thing that must be right", "%(num)s things that must be right", len(musts))
     if num_open:
         missing, wrong = (any(step.sight is sight for step in musts) for sight in _OPEN)
-        what = "not in the text yet" if missing else "not right in the text yet"
-        what += ", or not right there" if missing and wrong else ""
-        are = "is" if num_open == 1 else "are"
-        return f"{num_open} of {plural(len(musts), 'thing')} that must be right {are} {what}."
+        if missing and wrong:
+            told = ngettext(
+                "{number} of {things} is not in the text yet, or not right there.",
+                "{number} of {things} are not in the text yet, or not right there.",
+                num_open,
+            )
+        elif missing:
+            told = ngettext(
+                "{number} of {things} is not in the text yet.",
+                "{number} of {things} are not in the text yet.",
+                num_open,
+            )
+        else:
+            told = ngettext(
+                "{number} of {things} is not right in the text yet.",
+                "{number} of {things} are not right in the text yet.",
+                num_open,
+            )
+        return told.format(number=num_open, things=things)
     if grave := sum(finding.severity is Severity.ERROR for finding in findings):
-        return f"{plural(grave, 'finding')} above must be fixed before this can be accepted."
+        return counted(
+            "%(num)s finding above must be fixed before this can be accepted.",
+            "%(num)s findings above must be fixed before this can be accepted.",
+            grave,
+        )
+    if lesser := sum(step.sight in _OPEN for step in steps):
+        return counted(
+            "Nothing that must be right is missing as far as a text can show, "
+            "but %(num)s item above costs points as the text stands.",
+            "Nothing that must be right is missing as far as a text can show, "
+            "but %(num)s items above cost points as the text stands.",
+            lesser,
+        )
+    if costly := sum(finding.severity is Severity.WARNING for finding in findings):
+        return counted(
+            "Nothing that must be right is missing as far as a text can show, "
+            "but %(num)s finding above costs points as the text stands.",
+            "Nothing that must be right is missing as far as a text can show, "
+            "but %(num)s findings above cost points as the text stands.",
+            costly,
+        )
     seen = sum(step.sight is Sight.SEEN for step in musts)
-    lesser = sum(step.sight in _OPEN for step in steps)
-    costly = sum(finding.severity is Severity.WARNING for finding in findings)
-    if lesser or costly:
-        noun, num = ("item", lesser) if lesser else ("finding", costly)
-        costs = f"{plural(num, noun)} above {'costs' if num == 1 else 'cost'} points as the text stands"
-        return f"Nothing that must be right is missing as far as a text can show, but {costs}."
-    return (
-        f"Nothing is missing that a text can show: {seen} of {plural(len(musts), 'thing')} that must be right "
-        f"{'is' if seen == 1 else 'are'} there, the rest only a run can tell."
-    )
+    return ngettext(
+        "Nothing is missing that a text can show: {number} of {things} is there, the rest only a run can tell.",
+        "Nothing is missing that a text can show: {number} of {things} are there, the rest only a run can tell.",
+        seen,
+    ).format(number=seen, things=things)

@@ -1,4 +1,7 @@
-"""The reports' vocabulary: one wording for each verdict, state and unit, so that all reports speak alike."""
+"""The reports' vocabulary: one wording for each verdict, state and unit, so that all reports speak alike.
+
+What pages and mails say, too, is in the language of their reader; reports are in English.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,35 @@ from typing import TYPE_CHECKING
 
 from grader.model.finding import EvidenceKind, Finding, Severity, family_of
 from grader.model.grade import ItemState, Verdict
+from grader.translation import N_, TranslatedTexts, counted, gettext, with_own_signs
 
 if TYPE_CHECKING:
     from grader.model.run import RankRecord, RunRecord
 
-HEADLINES = {
-    Verdict.ACCEPTED: "Accepted",
-    Verdict.REJECTED: "Not accepted yet",
-    Verdict.CRASHED: "The script crashed",
-    Verdict.DEADLOCKED: "The ranks wait for each other",
-    Verdict.TIMED_OUT: "The run took longer than allowed",
-    Verdict.OUT_OF_MEMORY: "The run needed more memory than allowed",
-    Verdict.HELD: "Held for review",
-    Verdict.JUDGE_ERROR: "The judge failed, not your script",
-}
-VERDICTS = {verdict: verdict.value.replace("_", " ") for verdict in Verdict}
+HEADLINES = TranslatedTexts(
+    {
+        Verdict.ACCEPTED: N_("Accepted"),
+        Verdict.REJECTED: N_("Not accepted yet"),
+        Verdict.CRASHED: N_("The script crashed"),
+        Verdict.DEADLOCKED: N_("The ranks wait for each other"),
+        Verdict.TIMED_OUT: N_("The run took longer than allowed"),
+        Verdict.OUT_OF_MEMORY: N_("The run needed more memory than allowed"),
+        Verdict.HELD: N_("Held for review"),
+        Verdict.JUDGE_ERROR: N_("The judge failed, not your script"),
+    }
+)
+VERDICTS = TranslatedTexts(
+    {
+        Verdict.ACCEPTED: N_("accepted"),
+        Verdict.REJECTED: N_("rejected"),
+        Verdict.CRASHED: N_("crashed"),
+        Verdict.DEADLOCKED: N_("deadlocked"),
+        Verdict.TIMED_OUT: N_("timed out"),
+        Verdict.OUT_OF_MEMORY: N_("out of memory"),
+        Verdict.HELD: N_("held"),
+        Verdict.JUDGE_ERROR: N_("judge error"),
+    }
+)
 TONES = {
     Verdict.ACCEPTED: "good",
     Verdict.REJECTED: "bad",
@@ -64,14 +81,14 @@ ITEM_STATES = {
 }
 """How a rubric item ended, and its tone."""
 EVIDENCES = {
-    EvidenceKind.SOURCE: ("source", "Read in your code; nothing was executed for it."),
-    EvidenceKind.TRACE: ("trace", "Recorded inside your script's own processes while they ran."),
+    EvidenceKind.SOURCE: (N_("source"), "Read in your code; nothing was executed for it."),
+    EvidenceKind.TRACE: (N_("trace"), "Recorded inside your script's own processes while they ran."),
     EvidenceKind.OUTSIDE: (
-        "outside",
+        N_("outside"),
         "Measured from outside your script, by the operating system and the judge's clock.",
     ),
     EvidenceKind.EVALUATION: (
-        "evaluation",
+        N_("evaluation"),
         "Measured by the judge on the weights that your script left behind.",
     ),
 }
@@ -114,15 +131,18 @@ def plural(num: int, noun: str) -> str:
 
 def ordinal(number: int) -> str:
     """`1st`, `2nd`, `3rd`, `11th`."""
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if number % 100 in (11, 12, 13) else last}"
+    others = gettext("{number}th")
+    last = {1: gettext("{number}st"), 2: gettext("{number}nd"), 3: gettext("{number}rd")}.get(
+        number % 10, others
+    )
+    return (others if number % 100 in (11, 12, 13) else last).format(number=number)
 
 
 def points_text(points: float) -> str:
     """Points without needless decimals."""
     if not math.isfinite(points):
         return "–"
-    return f"{points:.2f}".rstrip("0").rstrip(".")
+    return with_own_signs(f"{points:.2f}".rstrip("0").rstrip("."))
 
 
 def seconds_text(seconds: float) -> str:
@@ -130,20 +150,22 @@ def seconds_text(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "–"
     if abs(seconds) < 1:
-        return f"{seconds:.2f} s"
+        return with_own_signs(f"{seconds:.2f} s")
     if abs(seconds) < _MINUTE_S:
-        return f"{seconds:.1f} s"
+        return with_own_signs(f"{seconds:.1f} s")
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s"
 
 
 def bytes_text(num: float) -> str:
     """A size in binary units."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if num < _KIB:
-            return f"{num:.0f} {unit}" if unit == "bytes" or num >= _MANY else f"{num:.1f} {unit}"
+    if num < _KIB:
+        return gettext("{number} bytes").format(number=f"{num:.0f}")
+    for unit in ("KiB", "MiB"):
         num /= _KIB
-    return f"{num:.1f} GiB"
+        if num < _KIB:
+            return with_own_signs(f"{num:.0f} {unit}" if num >= _MANY else f"{num:.1f} {unit}")
+    return with_own_signs(f"{num / _KIB:.1f} GiB")
 
 
 def number_text(value: float | None) -> str:
@@ -151,8 +173,8 @@ def number_text(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     if float(value).is_integer():
-        return f"{value:,.0f}"
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+        return with_own_signs(f"{value:,.0f}")
+    return with_own_signs(f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}")
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
@@ -186,11 +208,19 @@ def exit_text(rank: RankRecord) -> str:
 
 def findings_text(findings: Sequence[Finding]) -> str:
     """`1 error, 2 warnings and 1 hint`; `no findings`."""
+    errors, warnings, hints = (
+        sum(one.severity is severity for one in findings)
+        for severity in (Severity.ERROR, Severity.WARNING, Severity.HINT)
+    )
     parts = []
-    for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.HINT, "hint")):
-        num = sum(f.severity is severity for f in findings)
-        if num:
-            parts.append(plural(num, noun))
+    if errors:
+        parts.append(counted("%(num)s error", "%(num)s errors", errors))
+    if warnings:
+        parts.append(counted("%(num)s warning", "%(num)s warnings", warnings))
+    if hints:
+        parts.append(counted("%(num)s hint", "%(num)s hints", hints))
     if not parts:
-        return "no findings"
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+        return gettext("no findings")
+    if len(parts) == 1:
+        return parts[0]
+    return gettext("{others} and {last}").format(others=", ".join(parts[:-1]), last=parts[-1])

@@ -133,6 +133,8 @@ class Settings:
     """Where answers to mails go; default: to whom they are from."""
     mail_summary_hour: int = 7
     """Hour of the day, in each course's zone, at which its staff is mailed what waits for them."""
+    mail_language: str = "en"
+    """Code of the language that people are mailed in whose own is not known: who never signed in, or has no account."""
     webhook_private: bool = False
     """Let webhooks reach addresses of this machine and of private networks, too."""
 

@@ -31,13 +31,14 @@ class Mailbox:
 
     Attributes:
         address: None: nobody said; bounced: what a mail server said when it refused the address for good; "": none did.
-        wanted: of every kind whether it is mailed.
+        wanted: of every kind whether it is mailed; language: the code of that to mail them in; "": nobody knows.
     """
 
     name: str
     address: str | None
     bounced: str
     wanted: Mapping[MailKind, bool]
+    language: str
 
 
 def mail_address(text: str) -> str:
@@ -66,7 +67,13 @@ def mailbox(store: Store, person_id: int) -> Mailbox | None:
 def read_mailbox(connection: Connection, person_id: int) -> Mailbox | None:
     """The same, within a transaction of the caller's; of an account that is disabled without its address."""
     row = connection.execute(
-        select(PersonRow.name, PersonRow.email, PersonRow.disabled_at, BouncedAddressRow.reason)
+        select(
+            PersonRow.name,
+            PersonRow.email,
+            PersonRow.language,
+            PersonRow.disabled_at,
+            BouncedAddressRow.reason,
+        )
         .outerjoin(BouncedAddressRow, BouncedAddressRow.address == PersonRow.email)
         .where(PersonRow.id == person_id)
     ).one_or_none()
@@ -79,7 +86,7 @@ def read_mailbox(connection: Connection, person_id: int) -> Mailbox | None:
         )
     }
     address = row.email if row.disabled_at is None else None
-    return Mailbox(row.name, address, row.reason or "", {**UNASKED, **chosen})
+    return Mailbox(row.name, address, row.reason or "", {**UNASKED, **chosen}, row.language)
 
 
 def choose(store: Store, person_id: int, wanted: Mapping[MailKind, bool]) -> None:
@@ -89,6 +96,13 @@ def choose(store: Store, person_id: int, wanted: Mapping[MailKind, bool]) -> Non
             values = {"person_id": person_id, "kind": kind, "wanted": yes}
             keys = ["person_id", "kind"]
             connection.execute(upsert(connection, MailChoiceRow, keys, values, update=["wanted"]))
+
+
+def set_language(store: Store, person_id: int, code: str, *, unless_known: bool = False) -> None:
+    """Mail somebody in this language from now on; `unless_known`: where nobody has said yet in which."""
+    changed = update(PersonRow).where(PersonRow.id == person_id).values(language=code)
+    with store.write() as connection:
+        connection.execute(changed.where(PersonRow.language == "") if unless_known else changed)
 
 
 def set_address(store: Store, person_id: int, address: str | None, *, actor_id: int | None) -> None:

@@ -1,26 +1,25 @@
 """Texts of pages and mails in the language of whoever reads them, through gettext; English is what stands in the code.
 
 The language is the present request's, or the one of a block (`in_language`). Catalogs are `LANGUAGE.po` beside this;
-`make texts` brings them up to date. Knows no page.
+`make texts` brings them up to date. English needs nothing that is not Python's own. Knows no page.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from pathlib import Path
-
-from babel.dates import format_date, format_time
-from babel.numbers import format_decimal
+from typing import TypeVar
 
 ENGLISH = "en"
 _FOLDER = Path(__file__).parent
 _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
+_Key = TypeVar("_Key")
 
 
 @cache
@@ -66,7 +65,33 @@ def counted(one: str, many: str, number: int) -> str:
 
 def number_text(number: int) -> str:
     """`1,437`, as the language groups digits."""
-    return format_decimal(number, locale=_current.get())
+    return with_own_signs(f"{number:,}")
+
+
+def with_own_signs(number: str) -> str:
+    """A number as it is written in English, such as `1,437.5`, with the signs of the present language."""
+    if _current.get() == ENGLISH:
+        return number
+    from babel.numbers import get_decimal_symbol, get_group_symbol
+
+    group, point = get_group_symbol(_current.get()), get_decimal_symbol(_current.get())
+    return number.translate({ord(","): group, ord("."): point})
+
+
+class TranslatedTexts(Mapping[_Key, str]):
+    """Texts by key, marked with `N_`; each is read in the present language."""
+
+    def __init__(self, texts: Mapping[_Key, str]) -> None:
+        self._texts = texts
+
+    def __getitem__(self, key: _Key) -> str:
+        return gettext(self._texts[key])
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 def N_(text: str) -> str:  # noqa: N802 (the name that tools for catalogs know)
@@ -76,11 +101,15 @@ def N_(text: str) -> str:  # noqa: N802 (the name that tools for catalogs know)
 
 def moment_text(at: datetime) -> str:
     """`3 Mar 2027, 14:05`, in the zone that `at` has, which is not told."""
+    from babel.dates import format_date, format_time
+
     return f"{format_date(at, locale=_locale())}, {format_time(at, 'short', locale=_locale())}"
 
 
 def date_text(at: datetime) -> str:
     """`3 March 2027`."""
+    from babel.dates import format_date
+
     return format_date(at, "long", locale=_locale())
 
 

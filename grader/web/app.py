@@ -15,7 +15,7 @@ from grader.web.monitoring import health
 from grader.web.monitoring.request_log import RequestLog
 from grader.web.routes import load_routes
 from grader.web.security import csrf
-from grader.web.security.access import V1, current_visitor
+from grader.web.security.access import API, V1, current_visitor
 from grader.web.security.body_limits import BodyLimits
 from grader.web.security.headers import SecurityHeaders
 from grader.web.security.overload import Overload
@@ -58,9 +58,9 @@ def create_app(service: WebService) -> FastAPI:
     app.include_router(load_routes("grader.web.pages"), dependencies=known, include_in_schema=False)
     app.include_router(health.router)
     app.add_middleware(UnexpectedErrors)
-    app.add_middleware(PageLanguage)
     app.add_middleware(BodyLimits, max_bytes=service.max_upload_bytes)
     app.add_middleware(Overload)
+    app.add_middleware(PageLanguage, api=API)
     app.add_middleware(RequestLog, service=service)
     app.add_middleware(SecurityHeaders, secure=service.public_url.startswith("https://"))
     if service.trusted_proxies:

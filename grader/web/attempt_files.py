@@ -17,19 +17,23 @@ from grader.store.attempts import StoredAttempt, attempt, files_of
 from grader.store.grades import grade_of
 from grader.store.reviews import overrides_of
 from grader.store.submissions import source_of
+from grader.translation import ENGLISH, N_, gettext, in_language
 from grader.web import stored_report
 from grader.web.documents.counted_grade import with_counts
 from grader.web.service import WebService
 from grader.web.stored_report import InForce
 
 _LEARNERS = {
-    stored_report.REPORT: ("The report as one file", "text/html"),
-    "grade-learner.json": ("The grade, for programs: as it was judged, and what counts", "application/json"),
+    stored_report.REPORT: (N_("The report as one file"), "text/html"),
+    "grade-learner.json": (
+        N_("The grade, for programs: as it was judged, and what counts"),
+        "application/json",
+    ),
 }
 _STAFF = {
-    stored_report.STAFF_REPORT: ("The report for staff", "text/html"),
-    "grade.json": ("The whole grade: as it was judged, and what counts", "application/json"),
-    "evidence.tar.gz": ("All evidence", "application/gzip"),
+    stored_report.STAFF_REPORT: (N_("The report for staff"), "text/html"),
+    "grade.json": (N_("The whole grade: as it was judged, and what counts"), "application/json"),
+    "evidence.tar.gz": (N_("All evidence"), "application/gzip"),
 }
 
 
@@ -46,14 +50,17 @@ def offered_files(service: WebService, facts: StoredAttempt, *, staff: bool) -> 
     """What is offered on the attempt's page."""
     wanted = _LEARNERS | (_STAFF if staff else {})
     return tuple(
-        OfferedFile(one.name, wanted[one.name][0], one.size)
+        OfferedFile(one.name, gettext(wanted[one.name][0]), one.size)
         for one in files_of(service.store, facts.id)
         if one.name in wanted
     )
 
 
+@in_language(ENGLISH)
 def file_of(service: WebService, facts: StoredAttempt, name: str, *, staff: bool) -> tuple[bytes, str] | None:
     """Bytes and media type of an offered file, or None: there is none of that name for this visitor.
+
+    They are the same in whatever language the visitor reads pages.
 
     Raises:
         InfraError: it cannot be read.

@@ -25,7 +25,7 @@ class Question:
 
     Attributes:
         title: the question; text: what a yes means, in a sentence or two.
-        yes, no: the words of the two buttons; back: where a no leads.
+        yes, no: the words of the two buttons ("" for a no: to go back); back: where a no leads.
         fields: what the form held besides, to be sent again.
     """
 
@@ -33,7 +33,7 @@ class Question:
     text: str
     yes: str
     back: str
-    no: str = "No, go back"
+    no: str = ""
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grader.errors import GraderError, InfraError, UsageError
 from grader.store.database import StoreUnavailableError
+from grader.translation import N_, gettext
 from grader.web import flash
 from grader.web.security.access import API, ChangePasswordFirstError, SignInFirstError
 from grader.web.service import WebService
@@ -40,15 +41,16 @@ _KINDS = {
     503: "unavailable",
 }
 _TITLES = {
-    400: "That did not work",
-    403: "Not allowed",
-    404: "Nothing here",
-    405: "Not possible here",
-    408: "Too slow",
-    413: "Too large",
-    429: "Too many requests",
-    503: "Back in a moment",
+    400: N_("That did not work"),
+    403: N_("Not allowed"),
+    404: N_("Nothing here"),
+    405: N_("Not possible here"),
+    408: N_("Too slow"),
+    413: N_("Too large"),
+    429: N_("Too many requests"),
+    503: N_("Back in a moment"),
 }
+_OTHERWISE = N_("Something went wrong")
 
 
 def error_response(
@@ -81,7 +83,7 @@ def answer(request: Request, status: int, message: str, headers: dict[str, str] 
             visitor=getattr(request.state, "visitor", None),
             status_code=status,
             headers=headers,
-            title=_TITLES.get(status, "Something went wrong"),
+            title=gettext(_TITLES.get(status, _OTHERWISE)),
             text=message,
             status=status,
         )
@@ -102,7 +104,8 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code == 413 and hand_in is not None:
         # The form was not read, so there is none to show again but an empty one.
         service: WebService = request.app.state.service
-        text = f"{error.detail} Nothing was handed in, and no attempt is spent."
+        aside = gettext("Nothing was handed in, and no attempt is spent.")
+        text = f"{error.detail} {aside}"
         back = flash.redirect(hand_in[1], service.secret, text, kind="problem")
         back.headers.update(headers or {})
         return back
@@ -114,7 +117,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     faults = error.errors()
     if any(fault["loc"][0] == "path" for fault in faults):
         # An address that could not exist is one that does not.
-        return answer(request, 404, "There is nothing here.")
+        return answer(request, 404, gettext("There is nothing here."))
     # What was sent is not repeated: it may be a password.
     text = "; ".join(
         f"{'.'.join(map(str, fault['loc'][1:])) or 'body'}: {fault['msg']}" for fault in faults[:5]
@@ -130,7 +133,9 @@ async def _ours(request: Request, error: Exception) -> Response:
         return answer(
             request,
             503,
-            "The grader cannot reach its database just now. Nothing of yours is lost; try again in a moment.",
+            gettext(
+                "The grader cannot reach its database just now. Nothing of yours is lost; try again in a moment."
+            ),
             {"Retry-After": str(RETRY_S)},
         )
     _log.error("%s: %s", type(error).__name__, error)
@@ -138,10 +143,10 @@ async def _ours(request: Request, error: Exception) -> Response:
         return answer(
             request,
             503,
-            "Something the grader needs is not available just now. Try again in a moment.",
+            gettext("Something the grader needs is not available just now. Try again in a moment."),
             {"Retry-After": str(RETRY_S)},
         )
-    return answer(request, 500, "This task cannot be shown: its author has to mend it.")
+    return answer(request, 500, gettext("This task cannot be shown: its author has to mend it."))
 
 
 class UnexpectedErrors:
@@ -169,7 +174,6 @@ class UnexpectedErrors:
                 raise
             _log.error("a request failed", exc_info=error)
             request = Request(scope, receive)
-            told = answer(
-                request, 500, "Something went wrong on our side. It was noted; trying again may help."
-            )
+            text = gettext("Something went wrong on our side. It was noted; trying again may help.")
+            told = answer(request, 500, text)
             await told(scope, receive, send)

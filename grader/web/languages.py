@@ -8,7 +8,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from grader.translation import chosen, in_language, languages
+from grader.translation import ENGLISH, chosen, in_language, languages
 
 NAME = "language"
 """Of the cookie, and of the part of an address that chooses one."""
@@ -39,10 +39,13 @@ def here_in(request: Request, code: str) -> str:
 
 
 class PageLanguage:
-    """Makes every answer in the language of its reader; one that was chosen is kept in a cookie."""
+    """Makes every page in the language of its reader; one that was chosen is kept in a cookie.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    What programs read, below the address `api`, is in English.
+    """
+
+    def __init__(self, app: ASGIApp, api: str) -> None:
+        self._app, self._api = app, api
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through; texts that its answer is made of are in that language."""
@@ -58,7 +61,7 @@ class PageLanguage:
                 MutableHeaders(scope=message).append("set-cookie", cookie)
             await send(message)
 
-        with in_language(chosen(_read(asked))):
+        with in_language(ENGLISH if asked.url.path.startswith(self._api) else chosen(_read(asked))):
             await self._app(scope, receive, with_cookie if on_page in languages() else send)
 
 

@@ -1,7 +1,7 @@
 """The one zone that all times of a page are in.
 
-Pages where staff write dates are in the zone of their course. All others are sent in UTC, and the browser shows them in
-its own.
+Pages of a course that only staff sees, some of which take dates, are in the zone of the course. All others are sent in
+UTC, and the browser shows them in its own.
 """
 
 from __future__ import annotations

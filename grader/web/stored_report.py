@@ -64,8 +64,8 @@ def read(data: bytes) -> StoredReport | None:
     body = text[start + len(_BODY[0]) : end].rstrip().removesuffix("</div>")
     first, last = (body.find(mark.decode()) for mark in _VERDICT)
     if not 0 <= first < last:
-        return StoredReport(Markup(style), Markup(), Markup(body))
-    return StoredReport(Markup(style), Markup(body[first:last]), Markup(body[:first] + body[last:]))
+        return StoredReport(Markup(style), Markup(), _in_english(body))
+    return StoredReport(Markup(style), _in_english(body[first:last]), _in_english(body[:first] + body[last:]))
 
 
 def with_result(data: bytes, result: InForce) -> bytes:
@@ -97,6 +97,11 @@ def renamed(data: bytes, old: str, new: str) -> bytes:
     for mark in (b'<p class="mono">%s</p>', b": %s \xc2\xb7 ", b"<dt>submission</dt><dd>%s, "):
         data = data.replace(mark % before, mark % after, 1)
     return data
+
+
+def _in_english(html: str) -> Markup:
+    """Its first element says that it is in English, as all that is in it: the page around it may not be."""
+    return Markup(re.sub(r"<(\w+) ", r'<\1 lang="en" ', html, count=1))
 
 
 def _between(text: str, first: str, last: str) -> str | None:

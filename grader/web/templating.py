@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -20,24 +19,24 @@ from grader.model.grade import RubricResult
 from grader.model.notebook_lines import told_place
 from grader.model.start_command import start_command
 from grader.report import banner, wording
-from grader.report.markdown_html import page_html, statement_html
-from grader.report.page_engine import page_engine, shown
-from grader.report.safe_text import visible
+from grader.report.markdown_html import inline_html, page_html, statement_html
+from grader.report.page_engine import page_engine
+from grader.report.safe_text import one_line, visible
 from grader.store.attempts import StoredAttempt
 from grader.store.comment_library import StoredEntry
 from grader.translation import (
     counted,
-    current_language,
     date_text,
     gettext,
     languages,
     moment_text,
-    ngettext,
-    number_text,
 )
+from grader.translation.templates import translate_templates
 from grader.web.languages import LANGUAGES, here_in
 from grader.web.page_zone import page_zone
+from grader.web.role_names import role_name, role_plural
 from grader.web.staff.course_tabs import course_tabs
+from grader.web.staff.stored_words import event_name, verdict_options
 
 _HERE = Path(__file__).parent
 _REPORT = _HERE.parent / "report" / "templates"
@@ -50,20 +49,19 @@ _MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 def environment() -> Environment:
     """A template engine with our filters and words; `grader/web/templates` is its only folder."""
     made = page_engine(_HERE / "templates")
-    made.add_extension("jinja2.ext.i18n")
-    made.policies["ext.i18n.trimmed"] = True
-    made.newstyle_gettext = True  # type: ignore[attr-defined] # as the extension reads it
+    translate_templates(made)
     made.filters |= {
         "markdown": statement_html,
         "announcement_text": _announcement,
         "visible": visible,
+        "inline": _inline,
+        "one_line": _one_line,
         "iso": _machine,
         "when": when,
         "day": day,
+        "date_text": date_text,
     }
     made.globals |= {
-        "gettext": _text,
-        "ngettext": _counted_text,
         "static": static_path,
         "told_place": told_place,
         "HEADLINES": wording.HEADLINES,
@@ -71,9 +69,10 @@ def environment() -> Environment:
         "relative": relative,
         "ordinal": wording.ordinal,
         "attempt_name": attempt_name,
-        "current_language": current_language,
         "here_in": here_in,
         "page_zone": page_zone,
+        "role_name": role_name,
+        "role_plural": role_plural,
         "page_languages": {code: LANGUAGES[code] for code in languages()},
         "headline": _headline,
         "outcome_of": banner.outcome,
@@ -83,19 +82,25 @@ def environment() -> Environment:
         "tabs_of_course": course_tabs,
         "library_options": library_options,
         "rubric_options": rubric_options,
+        "verdict_options": verdict_options,
+        "event_name": event_name,
     }
     return made
 
 
-def _text(text: str, **values: Any) -> Markup:
-    """A text of ours in the reader's language; what is put into it is made visible and escaped as everywhere."""
-    return Markup(gettext(text)) % {name: shown(value) for name, value in values.items()}
+def _inline(text: str) -> Markup:
+    """`inline_html`, of our own texts with something put into them, too."""
+    return inline_html(_unescaped(text))
 
 
-def _counted_text(one: str, many: str, num: int, **values: Any) -> Markup:
-    """The same, in the form that goes with a number, which it may name as `num`."""
-    told = {"num": number_text(num), **{name: shown(value) for name, value in values.items()}}
-    return Markup(ngettext(one, many, num)) % told
+def _one_line(text: str) -> str:
+    """`one_line`, of our own texts with something put into them, too."""
+    return one_line(_unescaped(text))
+
+
+def _unescaped(text: str) -> str:
+    # Both are escaped once more when they are printed.
+    return text.unescape() if isinstance(text, Markup) else text
 
 
 def _announcement(text: str, top: int) -> Markup:
@@ -120,7 +125,14 @@ def library_options(library: Iterable[StoredEntry]) -> list[tuple[int, str]]:
 def rubric_options(rubric: Iterable[RubricResult]) -> list[tuple[str, str]]:
     """Items of a rubric, to choose from: what each is, and how much of it was earned."""
     return [
-        (one.id, f"{one.title}: {wording.points_text(one.earned)} of {wording.points_text(one.points)}")
+        (
+            one.id,
+            gettext("{title}: {earned} of {points}").format(
+                title=one.title,
+                earned=wording.points_text(one.earned),
+                points=wording.points_text(one.points),
+            ),
+        )
         for one in rubric
         if one.points
     ]
@@ -128,7 +140,9 @@ def rubric_options(rubric: Iterable[RubricResult]) -> list[tuple[str, str]]:
 
 def attempt_name(attempt: StoredAttempt, *, own: bool) -> str:
     """What an attempt is called: one's own are counted, those of others have the number of their address."""
-    return f"Your {wording.ordinal(attempt.number)} attempt" if own else f"Attempt {attempt.id}"
+    if own:
+        return gettext("Your {ordinal} attempt").format(ordinal=wording.ordinal(attempt.number))
+    return gettext("Attempt {number}").format(number=attempt.id)
 
 
 @cache

@@ -13,7 +13,7 @@ from grader.store.delivery_channels import note_channel
 from grader.store.mailboxes import Mailbox, mailbox, set_address
 from grader.store.tables import DeliveryRow
 from grader.store.tables.mail import MailKind
-from tests.web.conftest import School
+from tests.web.conftest import PASSWORD, School
 
 
 def box(school: School, login: str = "anna") -> Mailbox:
@@ -84,6 +84,27 @@ def test_each_kind_is_chosen(mailing: School) -> None:
     assert "courses that I teach" in mailing.client("ines").get("/account").text
     anna.post("/account/mail/choices", data={"verdict": "on", "comment": "on", "summary": "on"})
     assert {kind for kind, yes in box(mailing).wanted.items() if yes} == {"verdict", "comment", "summary"}
+
+
+def test_the_language_of_mails_is_that_of_the_first_sign_in_until_another_is_chosen(mailing: School) -> None:
+    assert box(mailing).language == ""
+    assert "not chosen yet" in mailing.client("anna").get("/account").text
+    signed_in, german = mailing.client(), {"Accept-Language": "de"}
+    page = signed_in.get("/sign-in", headers=german).text
+    said = {
+        "csrf": re.findall(r'name="csrf" value="([^"]+)"', page)[0],
+        "login": "anna",
+        "password": PASSWORD,
+    }
+    answer = signed_in.post("/sign-in", data=said, headers=german)
+    assert answer.status_code == 303
+    assert box(mailing).language == "de"
+    assert re.search(r'<option value="de" selected>', signed_in.get("/account").text)
+    anna = mailing.client("anna")
+    anna.post("/account/mail/choices", data={"held": "on", "language": "en"})
+    assert box(mailing).language == "en"
+    anna.post("/account/mail/choices", data={"held": "on", "language": "../x"})
+    assert box(mailing).language == "en"
 
 
 def test_a_refused_address_is_told_on_the_account_until_it_is_confirmed_again(mailing: School) -> None:

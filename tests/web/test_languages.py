@@ -29,10 +29,10 @@ def texts() -> Iterator[str | tuple[str, ...]]:
     options = {
         one["pattern"]: {k: v for k, v in one.items() if k not in ("pattern", "method")} for one in told
     }
-    for room in ("web", "delivery"):
+    for room in ("report", "web", "delivery"):
         if (ROOT / room).is_dir():
             for _, _, message, _, _ in extract_from_dir(
-                ROOT / room, methods, options, {**DEFAULT_KEYWORDS, "_": None}
+                ROOT / room, methods, options, {**DEFAULT_KEYWORDS, "_": None, "counted": (1, 2)}
             ):
                 yield message
 

@@ -20,6 +20,7 @@ from grader.lti.launch_message import CLAIM, course_role
 from grader.lti.platform_keys import forget_keys
 from grader.store import enrolments, lti_platforms, own_courses, people
 from grader.store.lti_contexts import contexts_of
+from grader.store.mailboxes import mailbox
 from grader.store.people import set_enabled
 from grader.store.tables import IdentityRow, PersonRow
 from grader.store.tables.person import Role
@@ -313,6 +314,9 @@ def test_a_learner_comes_in_with_an_account_of_their_own(school: School, platfor
             select(PersonRow.login).join(IdentityRow).where(IdentityRow.subject == "l1")
         ).scalars()
         assert list(owners) == ["person-l1"]
+    box = mailbox(school.store, found.id)
+    assert box is not None
+    assert box.language == "en", "that of the page"
 
 
 @pytest.mark.parametrize(

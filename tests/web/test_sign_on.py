@@ -147,6 +147,7 @@ def test_whoever_the_provider_knows_gets_an_account_and_keeps_it(
     assert (row.name, row.email, row.role) == ("Eve Ekberg", "eve@uni.example", Role.LEARNER)
     assert row.password_hash is None
     assert row.signed_in_at is not None
+    assert row.language == "en", "that of the page"
     provider.person |= {"name": "Another Name", "email": "else@uni.example", "preferred_username": "anna"}
     again = school.client()
     come(again, provider)

@@ -66,6 +66,15 @@ def test_dates_are_written_and_shown_in_the_course_s_zone(school: School) -> Non
     assert "Due, UTC" in ines.get(settings(school, task)).text
 
 
+def test_what_only_staff_reads_is_in_the_zone_of_the_course(school: School) -> None:
+    ines, attempt = school.client("ines"), school.judge()
+    ines.post(settings(school, "/time-zone"), data={"time_zone": "Europe/Paris"})
+    regrade = ines.post(f"/attempts/{attempt}/regrade").headers["location"]
+    for page in (settings(school), f"/attempts/{attempt}/review", regrade):
+        assert "Times: Europe/Paris" in ines.get(page).text, page
+    assert "Times: Europe/Paris" not in ines.get(f"/attempts/{attempt}").text, "learners read it, too"
+
+
 def test_an_hour_that_clocks_leave_out_is_a_mistake(school: School) -> None:
     ines = school.client("ines")
     ines.post(settings(school, "/time-zone"), data={"time_zone": "Europe/Paris"})

@@ -20,8 +20,9 @@ from grader.store.courses import course
 from grader.store.deliveries import Delivery
 from grader.store.joined_deliveries import join_waiting, release
 from grader.store.mail_requests import CONFIRM, INVITATION
-from grader.store.mailboxes import bounced_reason, mail_address, mailbox, note_bounced
+from grader.store.mailboxes import Mailbox, bounced_reason, mail_address, mailbox, note_bounced
 from grader.store.tables.mail import MailKind
+from grader.translation import in_language, languages
 
 _SERVER = "mail server"
 
@@ -42,6 +43,8 @@ def missing(settings: Settings) -> str:
             return f"Mail is not set up: GRADER_MAIL_{name} looks like `Grader <grader@example.edu>`."
     if not 0 <= settings.mail_summary_hour <= 23:
         return "Mail is not set up: GRADER_MAIL_SUMMARY_HOUR is an hour of the day, 0 to 23."
+    if settings.mail_language not in languages():
+        return f"Mail is not set up: GRADER_MAIL_LANGUAGE is one of: {', '.join(languages())}."
     if urlsplit(settings.public_url).scheme not in ("http", "https"):
         return "Mail is not set up: GRADER_PUBLIC_URL says no address that links could begin with."
     return ""
@@ -55,11 +58,17 @@ def regularly(context: DeliveryContext) -> None:
 def deliver(context: DeliveryContext, delivery: Delivery) -> str:
     """Send one mail, with all that waits to be told to the same person on the same topic."""
     if delivery.topic == INVITATION:
-        return _invite(context, delivery)
+        with in_language(context.settings.mail_language):
+            return _invite(context, delivery)
     person_id = int(delivery.receiver.partition(":")[2])
     box = mailbox(context.store, person_id)
     if box is None:
         return "not sent: the account is gone"
+    with in_language(box.language or context.settings.mail_language):
+        return _tell(context, delivery, person_id, box)
+
+
+def _tell(context: DeliveryContext, delivery: Delivery, person_id: int, box: Mailbox) -> str:
     if delivery.topic == CONFIRM:
         address = delivery.payload["address"]
         token = confirm_token(context.secret, AddressToConfirm(person_id, address))

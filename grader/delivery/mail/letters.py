@@ -1,4 +1,4 @@
-"""What a mail says: the facts behind what is to be told, as they are when it is sent.
+"""What a mail says: the facts behind what is to be told, as they are when it is sent, in the present language.
 
 What is over, taken back or not to be known yet is left out; where nothing is left, there is no letter.
 """
@@ -29,6 +29,7 @@ from grader.store.queue_overview import num_waiting
 from grader.store.regrade_requests import num_open_requests, requests_about
 from grader.store.reviews import comments_of
 from grader.store.tables.mail import MailKind
+from grader.translation import gettext, moment_text
 
 _MOST_COMMENT = 2000
 
@@ -70,7 +71,7 @@ def facts_of(kind: MailKind, store: Store, site: str, person_id: int, told: Sequ
 
 def moment(at: datetime, of: CourseFacts) -> str:
     """A time in the course's zone, with the zone's name."""
-    return f"{at.astimezone(of.zone):%-d %b %Y, %H:%M} ({of.time_zone})"
+    return f"{moment_text(at.astimezone(of.zone))} ({of.time_zone})"
 
 
 def _outcomes(telling: Telling) -> dict[str, Any] | None:
@@ -115,14 +116,17 @@ def _comments(telling: Telling) -> dict[str, Any] | None:
         said = [] if facts is None else comments_of(telling.store, facts.id)
         for one in said:
             if facts is not None and one.id == payload["comment"]:
-                place = f"{one.path}, line {one.line}" if one.line is not None else one.path or ""
                 more = {
-                    "author": one.author or "somebody",
-                    "place": place,
+                    "author": one.author or gettext("somebody"),
+                    "place": _place(one.path or "", one.line),
                     "text": cut(one.text, _MOST_COMMENT),
                 }
                 items.append({**_about(telling, facts), **more})
     return {"items": items} if items else None
+
+
+def _place(path: str, line: int | None) -> str:
+    return path if line is None else gettext("{path}, line {line}").format(path=path, line=line)
 
 
 def _dates(telling: Telling) -> dict[str, Any] | None:

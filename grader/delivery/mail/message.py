@@ -23,6 +23,8 @@ from grader.delivery.mail.letters import moment
 from grader.report.markdown_html import page_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import cut, one_line, visible
+from grader.translation import current_language
+from grader.translation.templates import translate_templates
 
 _TEMPLATES = Path(__file__).parent.parent / "templates" / "mail"
 _MOST_NAME, _MOST_SUBJECT = 100, 150
@@ -48,7 +50,7 @@ class Envelope:
 
 
 def make_message(envelope: Envelope, template: str, facts: Mapping[str, Any]) -> EmailMessage:
-    """A mail; the same delivery always has the same `Message-ID`, so that a program shows one that came twice once."""
+    """A mail in the present language; what is sent twice has the same `Message-ID`, and programs show it once."""
     words = {**facts, "name": one_line(envelope.name), "off_url": envelope.off_url}
     plain, rich = _engine(False), _engine(True)
     subject = _subject(plain, template, words)
@@ -69,6 +71,7 @@ def make_message(envelope: Envelope, template: str, facts: Mapping[str, Any]) ->
     message.set_content(_rendered(plain, template, "letter.txt.j2", words))
     html = _rendered(rich, template, "letter.html.j2", {**words, "subject": subject})
     message.add_alternative(html, subtype="html")
+    message["Content-Language"] = current_language()
     return message
 
 
@@ -88,6 +91,7 @@ def _subject(engine: Environment, template: str, words: Mapping[str, Any]) -> st
 def _engine(html: bool) -> Environment:
     made = page_engine(_TEMPLATES)
     made.autoescape = html
+    translate_templates(made)
     made.filters |= {"moment": moment, "markdown": _rich, "visible": visible, "quoted": _quoted}
     return made
 

@@ -44,6 +44,7 @@ class PersonRow(Base):
         session_epoch: raised whenever all sessions of this account shall end; sessions name the epoch of their start.
         signed_in_at: last sign-in, in a browser or for a token; None: never.
         disabled_at: when set, neither password nor token opens anything.
+        language: code of the language that they are mailed in; "": nobody knows.
     """
 
     __tablename__ = "people"
@@ -60,3 +61,4 @@ class PersonRow(Base):
     disabled_at: Mapped[datetime | None]
     signed_in_at: Mapped[datetime | None]
     email: Mapped[str | None] = mapped_column(SafeString(254), index=True)
+    language: Mapped[str] = mapped_column(SafeString(8), default="")

@@ -23,6 +23,7 @@ from grader.store.personal_records import personal_records
 from grader.store.reviews import comments_of, overrides_of
 from grader.store.submissions import source_of
 from grader.store.tables import EventRow
+from grader.translation import N_, gettext
 from grader.web.archives.folder_names import plain_name
 from grader.web.archives.streamed_zip import ArchivedFile
 from grader.web.attempt_files import file_of, offered_files
@@ -32,7 +33,8 @@ from grader.web.security.attempt_feedback import hidden_until
 from grader.web.service import WebService
 
 _AT_ONCE = 50
-_READ_ME = """\
+_READ_ME = N_(
+    """\
 This is what the grader keeps about you, as of when you asked for it. Times are UTC.
 
 records/   what stands in the database about you, a JSON file per table: your account, the courses you take part
@@ -45,12 +47,13 @@ Not in it: how an attempt went that you are told only when its task is due; pass
 fingerprints are kept; hidden test data; the raw logs of the runs, which hold the task's own files, too: ask your
 instructors for those of an attempt. What you wrote about others' work, if you teach, is theirs as well and stays there.
 """
+)
 
 
 def personal_archive(service: WebService, visitor: Visitor) -> Iterator[ArchivedFile]:
     """The files about the visitor, attempt by attempt."""
     store, person_id = service.store, visitor.account.id
-    yield ArchivedFile("README.txt", _READ_ME.encode())
+    yield ArchivedFile("README.txt", gettext(_READ_ME).encode())
     for name, rows in personal_records(store, person_id):
         yield _json(f"records/{name}.json", rows)
     yield _json("events.json", _own_events(store, person_id))
@@ -100,7 +103,8 @@ def _attempt_files(
             found = file_of(service, facts, offered.name, staff=False)
         except InfraError as error:
             yield ArchivedFile(
-                f"{folder}/{offered.name}.missing.txt", f"It could not be read: {error}\n".encode()
+                f"{folder}/{offered.name}.missing.txt",
+                gettext("It could not be read: {error}").format(error=error).encode() + b"\n",
             )
         else:
             if found is not None:

@@ -21,6 +21,7 @@ from grader.store.held_attempts import open_questions
 from grader.store.questions import LastWord
 from grader.store.queue import QueuePlace
 from grader.store.tables.attempt import AttemptState
+from grader.translation import ENGLISH, in_language
 from grader.web.attempt_comparison import AttemptComparison
 from grader.web.documents.change_schemas import ChangesOut, FileChangeOut, FindingChangeOut
 from grader.web.documents.schemas import AttemptOut, CellOut, EventOut, PlaceOut, TaskOut
@@ -33,6 +34,7 @@ _STAFF_ONLY = ("reason", "cached_from", "worker", "tries")
 _OUTCOME = ("verdict", "points")
 
 
+@in_language(ENGLISH)
 def attempts_out(service: WebService, visitor: Visitor, found: Iterable[StoredAttempt]) -> list[AttemptOut]:
     """Attempts as this visitor may see them."""
     found = tuple(found)

@@ -18,16 +18,17 @@ from grader.store.database import Store
 from grader.store.grades import grade_of
 from grader.store.grading_rules import TaskGrading
 from grader.store.leaderboard import RankedAttempt, ranked_attempts
+from grader.translation import ENGLISH, N_, current_language, gettext
 from grader.web.lookups.catalog import cached_task
 from grader.web.service import WebService
 
 POINTS = "points"
 _MOST = 100
 _OF_EVERY_RUN = (
-    ("wall_s", "Seconds of the run", True),
-    ("samples_per_s", "Samples per second", False),
-    ("speedup", "Speed-up", False),
-    ("efficiency", "Efficiency", False),
+    ("wall_s", N_("Seconds of the run"), True),
+    ("samples_per_s", N_("Samples per second"), False),
+    ("speedup", N_("Speed-up"), False),
+    ("efficiency", N_("Efficiency"), False),
 )
 
 
@@ -42,7 +43,10 @@ class Measure:
     @property
     def choice(self) -> str:
         """As one chooses it: `by accuracy`."""
-        return f"by {self.title[0].lower()}{self.title[1:]}"
+        title = self.title
+        if current_language() == ENGLISH:
+            title = title[0].lower() + title[1:]
+        return gettext("by {measure}").format(measure=title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,9 @@ def measures_of(service: WebService, task: AssignedTask) -> tuple[Measure, ...]:
     known = cached_task(service, task.task, task.terms.version)
     metrics = () if known is None else known.metrics
     return (
-        Measure(POINTS, "Points"),
+        Measure(POINTS, gettext("Points")),
         *(Measure(one.name, one.heading, one.direction is Direction.MIN) for one in metrics),
-        *(Measure(*one) for one in _OF_EVERY_RUN),
+        *(Measure(name, gettext(title), lowest_first) for name, title, lowest_first in _OF_EVERY_RUN),
     )
 
 

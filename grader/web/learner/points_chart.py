@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from grader.model.attempt_result import AttemptResult
 from grader.report.banner import sentence, tone
 from grader.report.wording import ordinal, points_text
+from grader.translation import counted, gettext
 
 WIDTH, HEIGHT = 320, 110
 _LEFT, _RIGHT, _TOP, _BOTTOM = 28, 8, 10, 22
@@ -52,10 +53,14 @@ def points_chart(history: Sequence[tuple[int, AttemptResult]]) -> PointsChart | 
             round(_LEFT + index * step, 1),
             round(low - min(1.0, max(0.0, one.points / one.max_points)) * (low - high), 1),
             tone(one),
-            f"{ordinal(number)} attempt: {sentence(one)}",
+            gettext("{ordinal} attempt: {outcome}").format(ordinal=ordinal(number), outcome=sentence(one)),
         )
         for index, (number, one) in enumerate(judged)
     )
     first, last = judged[0][1].points, judged[-1][1].points
-    summary = f"{len(judged)} judged attempts, from {points_text(first)} to {points_text(last)} points."
+    summary = counted(
+        "%(num)s judged attempt, from {first} to {last} points.",
+        "%(num)s judged attempts, from {first} to {last} points.",
+        len(judged),
+    ).format(first=points_text(first), last=points_text(last))
     return PointsChart(dots, " ".join(f"{dot.x},{dot.y}" for dot in dots), low, high, summary)

@@ -54,16 +54,25 @@ class SourceFindings:
     """All of it.
 
     Attributes:
-        summary: such as `1 error and 2 hints`.
-        readiness: what of a task is in the text; None where no task is known, or nothing parses.
+        findings: of the text; steps: what of a task is in it, empty where no task is known, or nothing parses.
         groups: findings as cards; files: the source with findings in its margin.
     """
 
-    summary: str
-    num_findings: int
-    readiness: ReadinessView | None
+    findings: tuple[Finding, ...]
+    steps: tuple[RubricStep, ...]
     groups: tuple[cards.CardGroup, ...]
     files: tuple[SourceListing, ...]
+
+    # In the language of who looks at it now: the rest is read once for all.
+    @property
+    def summary(self) -> str:
+        """Such as `1 error and 2 hints`."""
+        return wording.findings_text(self.findings)
+
+    @property
+    def readiness(self) -> ReadinessView | None:
+        """The steps as they are shown; None where there are none."""
+        return readiness_view(self.steps, self.findings) if self.steps else None
 
 
 def source_findings(submission: Submission, task: Task | None = None, profile: str = "") -> SourceFindings:
@@ -134,13 +143,7 @@ def _shown(
                 note = MarginNote(card.finding.code, tone, f"#finding-{card.number}")
                 notes.setdefault(place, []).append(note)
     files = tuple(_listing(submission, file.path, notes) for file in submission.files)
-    return SourceFindings(
-        wording.findings_text(findings),
-        len(findings),
-        readiness_view(steps, findings) if steps else None,
-        groups,
-        files,
-    )
+    return SourceFindings(findings, steps, groups, files)
 
 
 def _listing(

@@ -11,12 +11,12 @@ from starlette.responses import Response
 from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from grader.evaluate.scale import ScaleConditions, scale
 from grader.model.submission import Submission
-from grader.report.wording import plural
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.grading_rules import TaskGrading, task_gradings
 from grader.store.limits import UNRELEASED, LateBank, Limit, Refusal, late_factor
 from grader.store.progress import OwnTask, progress
+from grader.translation import counted, gettext
 from grader.web.languages import LANGUAGES, read_languages
 from grader.web.learner.attempts_left import attempts_left
 from grader.web.learner.late_days_left import late_days_left
@@ -114,11 +114,18 @@ def _late(own: OwnTask, bank: LateBank | None) -> str:
     if not own.late_days or (own.refusal is not None and own.refusal.limit is Limit.PAST_DUE):
         return ""
     lost = 1 - late_factor(terms.late_policy, terms.late_loss, own.late_days - own.free_days)
-    cost = f"−{round(lost * 100)} %" if lost else "it costs no points"
+    cost = f"−{round(lost * 100)} %" if lost else gettext("it costs no points")
     if bank is not None and own.free_days:
-        verb = "is" if own.free_days == 1 else "are"
-        cost = f"{plural(own.free_days, 'late day')} of your {bank.total} {verb} used, {cost}"
-    return f"Handing in now counts as {plural(own.late_days, 'day')} late: {cost}."
+        cost = counted(
+            "%(num)s late day of your {total} is used, {cost}",
+            "%(num)s late days of your {total} are used, {cost}",
+            own.free_days,
+        ).format(total=bank.total, cost=cost)
+    return counted(
+        "Handing in now counts as %(num)s day late: {cost}.",
+        "Handing in now counts as %(num)s days late: {cost}.",
+        own.late_days,
+    ).format(cost=cost)
 
 
 def _refused_now(form: HandInForm, own: OwnTask) -> Markup | str:

@@ -28,6 +28,7 @@ from grader.store.lti_rosters import identity_of, sign_on_terms
 from grader.store.people import Account, account
 from grader.store.sign_ons import SignOnRefusal, sign_on
 from grader.store.tables.person import Role
+from grader.translation import gettext
 from grader.web.service import WebService
 
 _SALT = "grader.lti.launch"
@@ -137,12 +138,16 @@ def account_of_arrival(service: WebService, found: Arrival) -> Account | LaunchR
     """The account of whoever comes, made where there is none."""
     signed_on = sign_on(service.store, found.identity, sign_on_terms(found.platform.terms))
     if signed_on is SignOnRefusal.CLOSED:
-        return LaunchRefusal("Your account is closed", "Ask the administrator of the grader why.")
+        return LaunchRefusal(
+            gettext("Your account is closed"), gettext("Ask the administrator of the grader why.")
+        )
     if isinstance(signed_on, SignOnRefusal):
         return LaunchRefusal(
-            "You have an account here already",
-            "It has your mail address, and is not opened by that alone. Sign in to it as you always did; whoever "
-            "teaches you can join the two.",
+            gettext("You have an account here already"),
+            gettext(
+                "It has your mail address, and is not opened by that alone. Sign in to it as you always did; whoever "
+                "teaches you can join the two."
+            ),
         )
     return may_be_launched(account(service.store, signed_on.person_id))
 
@@ -150,11 +155,16 @@ def account_of_arrival(service: WebService, found: Arrival) -> Account | LaunchR
 def may_be_launched(found: Account | None) -> Account | LaunchRefusal:
     """The account, if a platform's word may open it at all."""
     if found is None or not found.enabled:
-        return LaunchRefusal("Your account is closed", "Ask the administrator of the grader why.")
+        return LaunchRefusal(
+            gettext("Your account is closed"), gettext("Ask the administrator of the grader why.")
+        )
     if found.role in _NOT_BY_LAUNCH:
         return LaunchRefusal(
-            "An administrator signs in here",
-            "What a learning platform says opens no account that administers this service. Sign in with your password.",
+            gettext("An administrator signs in here"),
+            gettext(
+                "What a learning platform says opens no account that administers this service. Sign in with your "
+                "password."
+            ),
         )
     return found
 
@@ -166,9 +176,11 @@ def place_in(
     role = enter(service.store, context, person_id, found.message.sub, found.message.role)
     if role is None:
         return LaunchRefusal(
-            "You take no part in this course yet",
-            "Your learning platform calls you a mentor. Here everybody's work would be open to you, so it is for the "
-            "course's instructor to let you in as an observer.",
+            gettext("You take no part in this course yet"),
+            gettext(
+                "Your learning platform calls you a mentor. Here everybody's work would be open to you, so it is for "
+                "the course's instructor to let you in as an observer."
+            ),
         )
     at = f"/courses/{context.course_id}"
     task = _task(service, found, context)

@@ -18,6 +18,7 @@ from grader.store.courses import AssignedTask, course, tasks_of
 from grader.store.lti_contexts import PlatformContext, enter
 from grader.store.people import Account
 from grader.store.tables.person import Role
+from grader.translation import gettext
 from grader.web.lti.arrival import Arrival, LaunchRefusal, connection_of, launch_token
 from grader.web.lti.framed import framed_page, refused_page
 from grader.web.service import WebService
@@ -61,7 +62,8 @@ def answer_page(
         return choice_page(service, request, came, who)
     tasks = [one for one in _tasks(service, choice.context) if one.id in chosen]
     if not tasks or (len(tasks) > 1 and not choice.asked.accept_multiple):
-        return choice_page(service, request, came, who, "Choose one task." if tasks else "Choose a task.")
+        error = gettext("Choose one task.") if tasks else gettext("Choose a task.")
+        return choice_page(service, request, came, who, error)
     items = [
         content_item(
             LinkedTask(one.id, one.terms.title, one.terms.opens_at, one.terms.due_at),
@@ -87,19 +89,25 @@ def _choice(service: WebService, came: Arrival, who: Account | None) -> _Choice 
     """What may be chosen from, and what the platform takes; None: the course is not connected yet."""
     asked = came.message.deep_linking
     if not came.teaches or asked is None:
-        return LaunchRefusal("For instructors", "Who teaches the course chooses its content.")
+        return LaunchRefusal(
+            gettext("For instructors"), gettext("Who teaches the course chooses its content.")
+        )
     if LINK not in asked.accept_types:
-        text = "The platform takes no links to tools here. Choose the content where activities are added."
-        return LaunchRefusal("Nothing that could be chosen", text)
+        text = gettext(
+            "The platform takes no links to tools here. Choose the content where activities are added."
+        )
+        return LaunchRefusal(gettext("Nothing that could be chosen"), text)
     if platform_address(asked.deep_link_return_url) is not None:
-        text = "The platform wants the answer at an address that is not safe: it must begin with https://."
-        return LaunchRefusal("Nothing that could be chosen", text)
+        text = gettext(
+            "The platform wants the answer at an address that is not safe: it must begin with https://."
+        )
+        return LaunchRefusal(gettext("Nothing that could be chosen"), text)
     found = None if who is None else connection_of(service, came)
     if found is None or who is None:
         return None
     if enter(service.store, found, who.id, came.message.sub, came.message.role) is not Role.INSTRUCTOR:
-        text = "In the grader's course you are not an instructor. Who is one there can make you one."
-        return LaunchRefusal("For instructors", text)
+        text = gettext("In the grader's course you are not an instructor. Who is one there can make you one.")
+        return LaunchRefusal(gettext("For instructors"), text)
     return _Choice(found, asked)
 
 

@@ -15,6 +15,8 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from starlette.requests import Request
 from starlette.responses import Response
 
+from grader.translation import gettext
+
 LIFETIME_S = 600
 _SALT = "grader.lti.state"
 
@@ -59,10 +61,10 @@ def read_state(request: Request, secret: str, state: str, *, secure: bool) -> Lo
             state, max_age=LIFETIME_S
         )
     except BadSignature:
-        return "This launch was not begun here, or too long ago. Follow the link once more."
+        return gettext("This launch was not begun here, or too long ago. Follow the link once more.")
     value = request.cookies.get(_cookie(str(nonce), secure=secure), "")
     if not hmac.compare_digest(_digest(value).encode(), str(bound).encode()):
-        return (
+        return gettext(
             "Your browser kept a cookie back that shows where this launch began. Open the link in a window of its own, "
             "or allow cookies of this site."
         )

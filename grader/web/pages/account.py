@@ -8,22 +8,23 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from grader.store import people, tokens
-from grader.store.delivery_channels import mail_problem
 from grader.store.identities import sign_on_of
 from grader.store.mailboxes import mailbox
 from grader.store.tables.api_token import Scope
+from grader.translation import N_, gettext
 from grader.web import flash
+from grader.web.mail_state import mail_problem_text
 from grader.web.security.access import Id, SignedIn, Visitor, not_found
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
 
-_LIFETIMES = {7: "7 days", 30: "30 days", 180: "180 days", 365: "a year"}
+_LIFETIMES = {7: N_("7 days"), 30: N_("30 days"), 180: N_("180 days"), 365: N_("a year")}
 _SCOPES = {
-    Scope.READ: "read: look at courses, attempts and reports",
-    Scope.SUBMIT: "submit: hand in and cancel, too",
-    Scope.VERIFY: "verify: judge a task's own submissions, too",
-    Scope.MANAGE: "manage: everything that your account may do",
+    Scope.READ: N_("read: look at courses, attempts and reports"),
+    Scope.SUBMIT: N_("submit: hand in and cancel, too"),
+    Scope.VERIFY: N_("verify: judge a task's own submissions, too"),
+    Scope.MANAGE: N_("manage: everything that your account may do"),
 }
 _DAY_S = 86400.0
 _MOST_TOKENS = 50
@@ -48,19 +49,21 @@ def issue(
     name = name.strip()[:120]
     errors = {}
     if not name:
-        errors["name"] = "Give it a name, so that you know later which program has it."
+        errors["name"] = gettext("Give it a name, so that you know later which program has it.")
     if scope not in _scopes(visitor):
-        errors["scope"] = "Your account cannot give that much away."
+        errors["scope"] = gettext("Your account cannot give that much away.")
     if days not in _LIFETIMES:
-        errors["days"] = "Choose one of these."
+        errors["days"] = gettext("Choose one of these.")
     live = [one for one in tokens.tokens_of(service.store, visitor.account.id) if one.revoked_at is None]
     if any(one.name == name for one in live):
         # Loading the page with a fresh token again sends its form again.
-        errors["name"] = (
+        errors["name"] = gettext(
             "You have a token of this name. It is shown only once: revoke it, or choose another name."
         )
     if len(live) >= _MOST_TOKENS:
-        errors["name"] = f"You have {_MOST_TOKENS} tokens. Revoke one that you no longer need."
+        errors["name"] = gettext("You have {number} tokens. Revoke one that you no longer need.").format(
+            number=_MOST_TOKENS
+        )
     if errors:
         return _page(request, service, visitor, errors=errors, status_code=422)
     token = tokens.issue_token(
@@ -79,7 +82,7 @@ def revoke(service: ServiceDep, visitor: SignedIn, token_id: Id) -> Response:
     """End one of one's own tokens."""
     if not tokens.revoke_token(service.store, visitor.account.id, token_id, actor_id=visitor.account.id):
         raise not_found()
-    return flash.redirect("/account", service.secret, "The token is revoked and no longer works.")
+    return flash.redirect("/account", service.secret, gettext("The token is revoked and no longer works."))
 
 
 @router.post("/account/sign-out-everywhere")
@@ -87,7 +90,7 @@ def sign_out_everywhere(request: Request, service: ServiceDep, visitor: SignedIn
     """End the sessions of all browsers, this one included, and all tokens."""
     people.end_sessions(service.store, visitor.account.id, actor_id=visitor.account.id)
     response = flash.redirect(
-        "/sign-in", service.secret, "You are signed out in all browsers, and your tokens have ended."
+        "/sign-in", service.secret, gettext("You are signed out in all browsers, and your tokens have ended.")
     )
     service.sessions.end(response, secure=service.secure(request))
     return response
@@ -95,7 +98,7 @@ def sign_out_everywhere(request: Request, service: ServiceDep, visitor: SignedIn
 
 def _scopes(visitor: Visitor) -> dict[Scope, str]:
     return {
-        scope: text
+        scope: gettext(text)
         for scope, text in _SCOPES.items()
         if visitor.is_staff or scope in (Scope.READ, Scope.SUBMIT)
     }
@@ -121,7 +124,7 @@ def _page(
         status_code=status_code,
         tokens=[one for one in known if one.revoked_at is None],
         scopes=_scopes(visitor),
-        lifetimes=_LIFETIMES,
+        lifetimes={days: gettext(text) for days, text in _LIFETIMES.items()},
         errors=errors or {},
         token=token,
         token_name=token_name,
@@ -131,5 +134,5 @@ def _page(
         titles={one: service.sign_on.title_of(one) for one in issuers},
         addable=[one for one in service.sign_on.providers if one.issuer not in issuers],
         mail=mailbox(service.store, visitor.account.id),
-        mail_problem=mail_problem(service.store),
+        mail_problem=mail_problem_text(service.store),
     )

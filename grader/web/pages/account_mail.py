@@ -11,6 +11,7 @@ from grader.store import mailboxes
 from grader.store.mail_requests import request_confirmation
 from grader.store.mailboxes import mailbox
 from grader.store.tables.mail import MailKind
+from grader.translation import N_, gettext, languages
 from grader.web import flash
 from grader.web.security.access import MaybeVisitor, Public, SignedIn, Visitor, not_found, too_many_requests
 from grader.web.security.rate_limits import MAIL_CONFIRMATIONS
@@ -19,13 +20,21 @@ from grader.web.staff.form import FormDep
 
 router = APIRouter()
 _HERE = "/account#mail"
+# Why an address is not taken, as the store says it.
+_PROBLEMS = (
+    N_("this is no mail address; one looks like name@example.org"),
+    N_("this site sends no mail: whoever runs it sets it up"),
+)
 
 
 @router.post("/account/mail/choices")
 def choose(service: ServiceDep, visitor: SignedIn, form: FormDep) -> Response:
     """Keep what is wanted."""
     mailboxes.choose(service.store, visitor.account.id, {kind: form.ticked(kind) for kind in MailKind})
-    return flash.redirect(_HERE, service.secret, "Your choice is kept.")
+    language = form.text("language")
+    if language in languages():
+        mailboxes.set_language(service.store, visitor.account.id, language)
+    return flash.redirect(_HERE, service.secret, gettext("Your choice is kept."))
 
 
 @router.post("/account/mail/address")
@@ -34,15 +43,22 @@ def change_address(service: ServiceDep, visitor: SignedIn, form: FormDep) -> Res
     wanted = form.text("address", most=300)
     if not wanted:
         mailboxes.set_address(service.store, visitor.account.id, None, actor_id=visitor.account.id)
-        return flash.redirect(_HERE, service.secret, "You are mailed nothing any more.")
+        return flash.redirect(_HERE, service.secret, gettext("You are mailed nothing any more."))
     refused = service.rate_limiter.hit(MAIL_CONFIRMATIONS, str(visitor.account.id))
     if refused is not None:
         raise too_many_requests(refused)
     try:
         address = request_confirmation(service.store, visitor.account.id, wanted)
     except UsageError as error:
-        return flash.redirect(_HERE, service.secret, f"Not changed: {error}.", kind="problem")
-    text = f"A link is on its way to {address}. Follow it to be mailed there; until then nothing changes."
+        return flash.redirect(
+            _HERE,
+            service.secret,
+            gettext("Not changed: {problem}.").format(problem=gettext(str(error))),
+            kind="problem",
+        )
+    text = gettext(
+        "A link is on its way to {address}. Follow it to be mailed there; until then nothing changes."
+    ).format(address=address)
     return flash.redirect(_HERE, service.secret, text, kind="note")
 
 
@@ -58,7 +74,9 @@ def confirm(service: ServiceDep, visitor: SignedIn, token: str) -> Response:
     """Mail goes there from now on."""
     wanted = _wanted(service, visitor, token)
     mailboxes.set_address(service.store, visitor.account.id, wanted.address, actor_id=visitor.account.id)
-    return flash.redirect(_HERE, service.secret, f"You are mailed at {wanted.address}.")
+    return flash.redirect(
+        _HERE, service.secret, gettext("You are mailed at {address}.").format(address=wanted.address)
+    )
 
 
 @router.get("/mail/off/{token}", dependencies=[Public])

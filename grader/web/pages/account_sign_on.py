@@ -10,6 +10,7 @@ from starlette.responses import Response
 from grader.store import identities
 from grader.store.identities import UnlinkResult, WaysIn
 from grader.store.lti_platforms import platforms
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, SignedIn, not_found
@@ -57,10 +58,12 @@ def remove(
     title = service.sign_on.title_of(found.issuer)
     if not is_confirmed(form):
         question = Question(
-            f"Remove {title}?",
-            "It opens your account no more, and roles that its groups gave you end. Who signs in with it again is "
-            "somebody new here.",
-            f"Remove {title}",
+            gettext("Remove {title}?").format(title=title),
+            gettext(
+                "It opens your account no more, and roles that its groups gave you end. Who signs in with it again is "
+                "somebody new here."
+            ),
+            gettext("Remove {title}").format(title=title),
             _PLACE,
             fields=form.values,
         )
@@ -72,6 +75,10 @@ def remove(
     if done is UnlinkResult.NONE:
         raise not_found()
     if done is UnlinkResult.LAST:
-        text = f"{title} is the only way into your account. Add another one first."
+        text = gettext("{title} is the only way into your account. Add another one first.").format(
+            title=title
+        )
         return flash.redirect(_PLACE, service.secret, text, kind="problem")
-    return flash.redirect(_PLACE, service.secret, f"{title} opens your account no more.")
+    return flash.redirect(
+        _PLACE, service.secret, gettext("{title} opens your account no more.").format(title=title)
+    )

@@ -15,12 +15,21 @@ from grader.store import courses, enrolments, people
 from grader.store.course_import import TakenCourse, import_course, take_course
 from grader.store.course_life import NAME_HINT, is_course_name
 from grader.store.tables.person import Role
+from grader.translation import N_, gettext
 from grader.web import flash
 from grader.web.security.access import Admin, Visitor
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter()
+# As the store says them.
+_WORDS = (
+    N_("Small letters, digits, dots and hyphens, such as ddp-autumn."),
+    N_("set"),
+    N_("a newer version waits on the settings page"),
+    N_("new, as drafts"),
+    N_("as they were"),
+)
 
 
 @router.get("/admin/courses")
@@ -32,17 +41,17 @@ def show(request: Request, service: ServiceDep, visitor: Admin) -> HTMLResponse:
 @router.post("/admin/courses")
 def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
     """An empty course."""
-    name, title = form.needed("name", "A short name"), form.needed("title", "A title")
+    name, title = form.needed("name", gettext("A short name")), form.needed("title", gettext("A title"))
     if name and not is_course_name(name):
-        form.errors["name"] = NAME_HINT
+        form.errors["name"] = gettext(NAME_HINT)
     teacher = _teacher(service, form)
     if form.good:
         try:
             made = courses.add_course(
                 service.store, name, title[:200], draft=form.ticked("draft"), actor_id=visitor.account.id
             )
-        except UsageError as error:
-            form.errors["name"] = f"{error}."
+        except UsageError:
+            form.errors["name"] = gettext("There is a course named {name} already.").format(name=name)
         else:
             return _redirect_to_settings(service, visitor, made, teacher)
     return _page(request, service, visitor, form, 422)
@@ -54,7 +63,7 @@ def add_from_file(request: Request, service: ServiceDep, visitor: Admin, form: F
     files = {path.name: path for path in course_files()}
     chosen = files.get(form.text("file"))
     if chosen is None:
-        form.errors["file"] = "Choose one of the course files."
+        form.errors["file"] = gettext("Choose one of the course files.")
     begins = form.time("begins_at")
     teacher = _teacher(service, form, "file_teacher")
     if form.good and chosen is not None:
@@ -79,14 +88,14 @@ def bring(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) 
     archive, address = form.files.get("archive"), form.text("address", most=500)
     begins, name = form.time("import_begins_at"), form.text("import_name", most=60)
     if name and not is_course_name(name):
-        form.errors["import_name"] = NAME_HINT
+        form.errors["import_name"] = gettext(NAME_HINT)
     teacher = _teacher(service, form, "import_teacher")
     given = archive is not None and bool(archive.filename)
     if given == bool(address):
-        form.errors["address"] = "Choose an archive or write an address, one of the two."
+        form.errors["address"] = gettext("Choose an archive or write an address, one of the two.")
     elif address and not address.startswith(("https://", "ssh://")):
         # Whoever is administrator of the pages need not read this machine's folders.
-        form.errors["address"] = (
+        form.errors["address"] = gettext(
             "An address begins with https:// or ssh://. Folders come by `grader course import`."
         )
     if form.good:
@@ -112,10 +121,9 @@ def bring(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) 
 def _taken(service: WebService, visitor: Visitor, taken: TakenCourse, teacher: int | None) -> Response:
     if taken.new:
         return _redirect_to_settings(service, visitor, taken.id, teacher)
-    said = "; ".join(f"{text}: {', '.join(names)}" for text, names in taken.lines())
-    return flash.redirect(
-        f"/courses/{taken.id}/settings", service.secret, f"Brought to its newer state. {said}."
-    )
+    said = "; ".join(f"{gettext(text)}: {', '.join(names)}" for text, names in taken.lines())
+    text = gettext("Brought to its newer state. {changes}.").format(changes=said)
+    return flash.redirect(f"/courses/{taken.id}/settings", service.secret, text)
 
 
 def _teacher(service: WebService, form: SubmittedForm, field: str = "teacher") -> int | None:
@@ -125,7 +133,7 @@ def _teacher(service: WebService, form: SubmittedForm, field: str = "teacher") -
         return None
     found = people.account_by_login(service.store, login)
     if found is None:
-        form.errors[field] = "There is no such account; make it first."
+        form.errors[field] = gettext("There is no such account; make it first.")
         return None
     return found.id
 
@@ -138,7 +146,7 @@ def _redirect_to_settings(
     return flash.redirect(
         f"/courses/{course_id}/settings",
         service.secret,
-        "The course is there. Look at its tasks and dates, then invite people.",
+        gettext("The course is there. Look at its tasks and dates, then invite people."),
     )
 
 

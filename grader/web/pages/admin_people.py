@@ -11,8 +11,10 @@ from grader.store.erasure import erase
 from grader.store.own_courses import courses_of
 from grader.store.people import Account
 from grader.store.tables.person import SITE_ROLES, Role
+from grader.translation import N_, gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.role_names import role_name
 from grader.web.security.access import Admin, Id, Visitor, not_found
 from grader.web.security.sign_in import need_passwords
 from grader.web.service import ServiceDep, WebService
@@ -25,11 +27,14 @@ from grader.web.staff.roster import problem_with
 router = APIRouter()
 _PAGE = 100
 _MOST_ACCOUNTS = 1_000_000
-_ROLES = [(role.value, "program (CI job)" if role is Role.CI else role.value) for role in Role]
 _PLACE = "/admin/people"
 _POWERS = {
-    Role.ADMIN: "An administrator sees and changes everything on this site: all courses, grades and accounts.",
-    Role.INSTRUCTOR: "An instructor sees and may pause the whole queue; what they teach is set in each course.",
+    Role.ADMIN: N_(
+        "An administrator sees and changes everything on this site: all courses, grades and accounts."
+    ),
+    Role.INSTRUCTOR: N_(
+        "An instructor sees and may pause the whole queue; what they teach is set in each course."
+    ),
 }
 
 
@@ -42,7 +47,7 @@ def show(request: Request, service: ServiceDep, visitor: Admin, q: str = "", sta
 @router.post("/admin/people")
 def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
     """A new account with a one-time password, shown once; programs get none, nor where passwords open nothing."""
-    login, name = form.needed("login", "A login").casefold(), form.needed("name", "A name")
+    login, name = form.needed("login", gettext("A login")).casefold(), form.needed("name", gettext("A name"))
     role = Role(form.one_of("role", SITE_ROLES))
     trouble = problem_with(login, name) if form.good else None
     if trouble is not None:
@@ -61,12 +66,16 @@ def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) ->
             must_change=password is not None,
             actor_id=visitor.account.id,
         )
-    except UsageError as error:
-        form.errors["login"] = f"{error}."
+    except UsageError:
+        form.errors["login"] = gettext("The login {login} is taken.").format(login=login)
         return _page(request, service, visitor, form, 422)
     if password is None:
-        way = "It signs in with tokens only." if role is Role.CI else "They come in by signing on."
-        return flash.redirect(_PLACE, service.secret, f"{login} is there. {way}")
+        text = (
+            gettext("{login} is there. It signs in with tokens only.")
+            if role is Role.CI
+            else gettext("{login} is there. They come in by signing on.")
+        )
+        return flash.redirect(_PLACE, service.secret, text.format(login=login))
     return _handout(request, service, visitor, PasswordHandout(name, login, password))
 
 
@@ -82,7 +91,9 @@ def reset(request: Request, service: ServiceDep, visitor: Admin, person_id: Id) 
     need_passwords(service)
     found = _account(service, person_id)
     if found.role is Role.CI:
-        return flash.redirect(_at(found), service.secret, "Programs sign in with tokens.", kind="problem")
+        return flash.redirect(
+            _at(found), service.secret, gettext("Programs sign in with tokens."), kind="problem"
+        )
     return _handout(
         request,
         service,
@@ -99,22 +110,21 @@ def change_role(
     found = _account(service, person_id)
     if found.id == visitor.account.id:
         return flash.redirect(
-            _at(found), service.secret, "Let another administrator change your role.", kind="problem"
+            _at(found), service.secret, gettext("Let another administrator change your role."), kind="problem"
         )
     role = Role(form.one_of("role", SITE_ROLES))
     if role in _POWERS and role is not found.role and not is_confirmed(form):
         question = Question(
-            f"Give {found.name} the role {role}?",
-            _POWERS[role],
-            f"Make {found.name} {role}",
+            gettext("Give {name} the role {role}?").format(name=found.name, role=role_name(role)),
+            gettext(_POWERS[role]),
+            gettext("Make {name} {role}").format(name=found.name, role=role_name(role)),
             _at(found),
             fields=form.values,
         )
         return ask_first(service, request, visitor, question)
     people.set_role(service.store, found.id, role, actor_id=visitor.account.id)
-    return flash.redirect(
-        _at(found), service.secret, f"{found.name} is {role} now; their sessions have ended."
-    )
+    text = gettext("{name} is {role} now; their sessions have ended.")
+    return flash.redirect(_at(found), service.secret, text.format(name=found.name, role=role_name(role)))
 
 
 @router.post("/admin/people/{person_id}/door")
@@ -122,11 +132,15 @@ def door(service: ServiceDep, visitor: Admin, person_id: Id, form: FormDep) -> R
     """Close an account, or open it again."""
     found = _account(service, person_id)
     if found.id == visitor.account.id:
-        return flash.redirect(_at(found), service.secret, "You would lock yourself out.", kind="problem")
+        return flash.redirect(
+            _at(found), service.secret, gettext("You would lock yourself out."), kind="problem"
+        )
     enabled = form.text("open") == "yes"
     people.set_enabled(service.store, found.id, enabled, actor_id=visitor.account.id)
     return flash.redirect(
-        _at(found), service.secret, "The account is open." if enabled else "The account is closed."
+        _at(found),
+        service.secret,
+        gettext("The account is open.") if enabled else gettext("The account is closed."),
     )
 
 
@@ -136,14 +150,21 @@ def do_erase(request: Request, service: ServiceDep, visitor: Admin, person_id: I
     found = _account(service, person_id)
     if found.id == visitor.account.id:
         return flash.redirect(
-            _at(found), service.secret, "Let another administrator erase you.", kind="problem"
+            _at(found), service.secret, gettext("Let another administrator erase you."), kind="problem"
         )
     if form.text("confirm").casefold() != found.login:
-        return _one(request, service, visitor, found, f"Type {found.login} to confirm.", 422)
+        return _one(
+            request,
+            service,
+            visitor,
+            found,
+            gettext("Type {login} to confirm.").format(login=found.login),
+            422,
+        )
     gone = erase(service.store, service.files, found.id, actor_id=visitor.account.id)
-    message = (
-        f"Erased, with {gone.num_submissions} submissions and {gone.num_files} files. Nothing brings it back."
-    )
+    message = gettext(
+        "Erased, with {submissions} submissions and {files} files. Nothing brings it back."
+    ).format(submissions=gone.num_submissions, files=gone.num_files)
     return flash.redirect(_PLACE, service.secret, message)
 
 
@@ -162,7 +183,7 @@ def _page(
         q=search,
         first=link(_PLACE, {"q": search}) if start else "",
         more=link(_PLACE, {"q": search, "start": start + _PAGE}) if len(found) > _PAGE else "",
-        roles=_ROLES,
+        roles=_roles(),
         form=form,
     )
 
@@ -183,10 +204,14 @@ def _one(
         person=found,
         own=courses_of(service.store, found.id),
         local_passwords=service.sign_on.local_passwords,
-        roles=_ROLES,
+        roles=_roles(),
         error=error,
         self_=found.id == visitor.account.id,
     )
+
+
+def _roles() -> list[tuple[str, str]]:
+    return [(role.value, role_name(role)) for role in Role]
 
 
 def _handout(request: Request, service: WebService, visitor: Visitor, made: PasswordHandout) -> HTMLResponse:

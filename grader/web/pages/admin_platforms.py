@@ -10,6 +10,7 @@ from grader.lti.platform_http import platform_address
 from grader.store import lti_platforms
 from grader.store.lti_platforms import LearningPlatform, PlatformTerms
 from grader.store.lti_scores import tell_platform_again
+from grader.translation import N_, counted, gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Admin, Id, Visitor, not_found
@@ -19,6 +20,12 @@ from grader.web.staff.form import FormDep, SubmittedForm
 router = APIRouter()
 _AT = "/admin/platforms"
 _MOST_DEPLOYMENTS = 50
+# What may be wrong with an address, as `platform_address` says it.
+_PROBLEMS = (
+    N_("This is no address."),
+    N_("Write an address that begins with https://."),
+    N_("Over plain http anybody on the way could pose as the platform. Write https://."),
+)
 
 
 @router.get("/admin/platforms")
@@ -34,10 +41,14 @@ def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) ->
     if terms is not None:
         try:
             made = lti_platforms.add_platform(service.store, terms, actor_id=visitor.account.id)
-        except UsageError as error:
-            form.errors["issuer"] = f"{error}."
+        except UsageError:
+            form.errors["issuer"] = _taken(terms)
         else:
-            return flash.redirect(f"{_AT}/{made}", service.secret, f"{terms.name} may launch the grader now.")
+            return flash.redirect(
+                f"{_AT}/{made}",
+                service.secret,
+                gettext("{name} may launch the grader now.").format(name=terms.name),
+            )
     return _page(request, service, visitor, form, status_code=422)
 
 
@@ -70,10 +81,10 @@ def change(request: Request, service: ServiceDep, visitor: Admin, platform_id: I
     if terms is not None:
         try:
             lti_platforms.change_platform(service.store, found.id, terms, actor_id=visitor.account.id)
-        except UsageError as error:
-            form.errors["issuer"] = f"{error}."
+        except UsageError:
+            form.errors["issuer"] = _taken(terms)
         else:
-            return flash.redirect(f"{_AT}/{found.id}", service.secret, "Saved.")
+            return flash.redirect(f"{_AT}/{found.id}", service.secret, gettext("Saved."))
     return _one(request, service, visitor, found, form, 422)
 
 
@@ -84,7 +95,9 @@ def allow(service: ServiceDep, visitor: Admin, platform_id: Id, form: FormDep) -
     if asked and asked == found.asked_deployment:
         lti_platforms.allow_deployment(service.store, found.id, asked, actor_id=visitor.account.id)
     return flash.redirect(
-        f"{_AT}/{found.id}", service.secret, f"Deployment {asked} may launch the grader now."
+        f"{_AT}/{found.id}",
+        service.secret,
+        gettext("Deployment {deployment} may launch the grader now.").format(deployment=asked),
     )
 
 
@@ -95,8 +108,12 @@ def switch(service: ServiceDep, visitor: Admin, platform_id: Id, form: FormDep) 
     lti_platforms.set_platform_enabled(service.store, found.id, on, actor_id=visitor.account.id)
     if on:
         tell_platform_again(service.store, found.id)
-    said = "may launch the grader again" if on else "launches nothing and is told nothing any more"
-    return flash.redirect(f"{_AT}/{found.id}", service.secret, f"{found.terms.name} {said}.")
+    said = (
+        gettext("{name} may launch the grader again.")
+        if on
+        else gettext("{name} launches nothing and is told nothing any more.")
+    )
+    return flash.redirect(f"{_AT}/{found.id}", service.secret, said.format(name=found.terms.name))
 
 
 @router.post("/admin/platforms/{platform_id}/delete")
@@ -105,35 +122,45 @@ def delete(request: Request, service: ServiceDep, visitor: Admin, platform_id: I
     found = _found(service, platform_id)
     if not is_confirmed(form):
         number = lti_platforms.num_connected(service.store).get(found.id, 0)
-        courses = "1 course is" if number == 1 else f"{number} courses are"
+        text = counted(
+            "%(num)s course is connected to it, and will be no more: nobody comes in by it, and no grade goes out. "
+            "Courses, accounts and grades stay here; accounts that only it opens need another way in.",
+            "%(num)s courses are connected to it, and will be no more: nobody comes in by it, and no grade goes out. "
+            "Courses, accounts and grades stay here; accounts that only it opens need another way in.",
+            number,
+        )
         question = Question(
-            f"Delete {found.terms.name}?",
-            f"{courses} connected to it, and will be no more: nobody comes in by it, and no grade goes out. Courses, "
-            "accounts and grades stay here; accounts that only it opens need another way in.",
-            "Delete it",
+            gettext("Delete {name}?").format(name=found.terms.name),
+            text,
+            gettext("Delete it"),
             f"{_AT}/{found.id}",
         )
         return ask_first(service, request, visitor, question)
     lti_platforms.delete_platform(service.store, found.id, actor_id=visitor.account.id)
-    return flash.redirect(_AT, service.secret, f"{found.terms.name} is forgotten.")
+    return flash.redirect(_AT, service.secret, gettext("{name} is forgotten.").format(name=found.terms.name))
 
 
 def _terms(form: SubmittedForm) -> PlatformTerms | None:
     """What the form says, or None: something in it cannot be used."""
-    name, client_id = form.needed("name", "A name"), form.needed("client_id", "The client id")
-    issuer = form.needed("issuer", "The issuer")
+    name, client_id = (
+        form.needed("name", gettext("A name")),
+        form.needed("client_id", gettext("The client id")),
+    )
+    issuer = form.needed("issuer", gettext("The issuer"))
     for field in ("auth_url", "token_url", "jwks_url"):
-        problem = platform_address(form.text(field)) if form.needed(field, "This address") else None
+        problem = platform_address(form.text(field)) if form.needed(field, gettext("This address")) else None
         if problem is not None:
-            form.errors[field] = problem
+            form.errors[field] = gettext(problem)
     for field in ("issuer", "client_id"):
         if len(form.text(field)) > 255:
-            form.errors[field] = "At most 255 characters."
+            form.errors[field] = gettext("At most {number} characters.").format(number=255)
     deployments = tuple(
         dict.fromkeys(one.strip() for one in form.text("deployments").splitlines() if one.strip())
     )
     if len(deployments) > _MOST_DEPLOYMENTS or any(len(one) > 255 for one in deployments):
-        form.errors["deployments"] = f"At most {_MOST_DEPLOYMENTS}, each of at most 255 characters."
+        form.errors["deployments"] = gettext("At most {number}, each of at most {length} characters.").format(
+            number=_MOST_DEPLOYMENTS, length=255
+        )
     if not form.good:
         return None
     return PlatformTerms(
@@ -148,6 +175,11 @@ def _terms(form: SubmittedForm) -> PlatformTerms | None:
         link_by_address=form.ticked("link_by_address"),
         make_courses=form.ticked("make_courses"),
     )
+
+
+def _taken(terms: PlatformTerms) -> str:
+    text = gettext("Another platform is {issuer} with the client id {client_id}.")
+    return text.format(issuer=terms.issuer, client_id=terms.client_id)
 
 
 def _found(service: WebService, platform_id: int) -> LearningPlatform:

@@ -7,8 +7,9 @@ from starlette.responses import Response
 
 from grader.errors import UsageError
 from grader.store import announcements
-from grader.store.delivery_channels import mail_problem
+from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.mail_state import mail_problem_text
 from grader.web.security.access import Id, SignedIn, VisibleCourse, Visitor, not_found
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.course_request import CourseRequestDep
@@ -28,10 +29,10 @@ def show(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
 @router.post(_HERE)
 def write(request: CourseRequestDep, form: FormDep) -> Response:
     """Another one."""
-    title = form.needed("title", "A title")
+    title = form.needed("title", gettext("A title"))
     text = form.text("text", most=announcements.MOST_TEXT + 1)
     if not text:
-        form.errors["text"] = "A text is needed."
+        form.errors["text"] = gettext("{what} is needed.").format(what=gettext("A text"))
     if form.good:
         try:
             announcements.announce(
@@ -42,7 +43,7 @@ def write(request: CourseRequestDep, form: FormDep) -> Response:
                 pinned=form.ticked("pinned"),
                 author_id=request.actor,
             )
-            return request.redirect(_PLACE, "It stands on the course's page now.")
+            return request.redirect(_PLACE, gettext("It stands on the course's page now."))
         except UsageError as error:
             form.errors["title" if "title" in str(error) else "text"] = f"{error}."
     return _page(request.http, request.service, request.visitor, request.course, form, 422)
@@ -55,7 +56,8 @@ def pin(request: CourseRequestDep, form: FormDep, announcement_id: Id) -> Respon
     store, course_id = request.service.store, request.course.id
     if not announcements.pin(store, course_id, announcement_id, pinned, actor_id=request.actor):
         raise not_found()
-    return request.redirect(_PLACE, "It stays at the top." if pinned else "It stands where its time puts it.")
+    done = gettext("It stays at the top.") if pinned else gettext("It stands where its time puts it.")
+    return request.redirect(_PLACE, done)
 
 
 @router.post(_HERE + "/{announcement_id}/remove")
@@ -66,11 +68,15 @@ def remove(request: CourseRequestDep, form: FormDep, announcement_id: Id) -> Res
     if not named:
         raise not_found()
     if not is_confirmed(form):
-        text = f"“{named[0].title}” is gone then, for everybody. What was mailed already stays in people's mailboxes."
-        question = Question("Remove this announcement?", text, "Remove it", f"{request.at}/{_PLACE}")
+        text = gettext(
+            "“{title}” is gone then, for everybody. What was mailed already stays in people's mailboxes."
+        ).format(title=named[0].title)
+        question = Question(
+            gettext("Remove this announcement?"), text, gettext("Remove it"), f"{request.at}/{_PLACE}"
+        )
         return ask_first(request.service, request.http, request.visitor, question)
     announcements.remove_announcement(store, course_id, announcement_id, actor_id=request.actor)
-    return request.redirect(_PLACE, "It is removed.")
+    return request.redirect(_PLACE, gettext("It is removed."))
 
 
 def _page(
@@ -90,5 +96,5 @@ def _page(
         teaches=visitor.teaches(course.id),
         told=announcements.announcements_of(service.store, course.id),
         form=form,
-        mail_problem=mail_problem(service.store),
+        mail_problem=mail_problem_text(service.store),
     )

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from grader.errors import InfraError, UsageError
+from grader.report.wording import ordinal
 from grader.store import reviews
 from grader.store.attempt_endings import CancelResult, cancel
 from grader.store.attempt_results import results_of
@@ -31,6 +32,7 @@ from grader.store.regrade_requests import (
 from grader.store.retention import deleted_of
 from grader.store.submissions import source_of
 from grader.store.tables.attempt import AttemptState, Lane
+from grader.translation import N_, gettext
 from grader.web import flash, stored_report
 from grader.web.attempt_comparison import since_last
 from grader.web.attempt_files import file_of, offered_files
@@ -43,8 +45,8 @@ from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, not_fo
 from grader.web.security.attempt_feedback import hidden_until, is_own, is_shown
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.store_problems import problem_text
 from grader.web.stored_report import StoredReport
-from grader.web.templating import attempt_name
 
 router = APIRouter()
 
@@ -56,10 +58,10 @@ _REPORT_CSP = (
 )
 """A report's bars and plots carry their sizes and colours inline; scripts stay our own files."""
 _CANCELLED = {
-    CancelResult.CANCELLED: ("The attempt is cancelled. It waited, so it does not count.", "done"),
-    CancelResult.REQUESTED: ("The run is being ended.", "note"),
-    CancelResult.TOO_LATE: ("It had come to its end already.", "note"),
-    CancelResult.UNKNOWN: ("There is nothing to cancel.", "problem"),
+    CancelResult.CANCELLED: (N_("The attempt is cancelled. It waited, so it does not count."), "done"),
+    CancelResult.REQUESTED: (N_("The run is being ended."), "note"),
+    CancelResult.TOO_LATE: (N_("It had come to its end already."), "note"),
+    CancelResult.UNKNOWN: (N_("There is nothing to cancel."), "problem"),
 }
 
 
@@ -114,18 +116,17 @@ def answer(
 ) -> Response:
     """The learner's answer to what an instructor asked before deciding; then it is the instructors' turn again."""
     if _question_to(service, visitor, facts) is None:
-        return flash.redirect(
-            f"/attempts/{facts.id}", service.secret, "No question waits for your answer.", kind="note"
-        )
-    text = form.needed("answer", "An answer")
+        nothing = gettext("No question waits for your answer.")
+        return flash.redirect(f"/attempts/{facts.id}", service.secret, nothing, kind="note")
+    text = form.needed("answer", gettext("An answer"))
     if form.good:
         try:
             reviews.answer(service.store, facts.id, text, author_id=visitor.account.id)
         except UsageError as error:
             # Decided, or answered in another window, in this very moment.
-            form.errors["answer"] = f"{error}"
+            form.errors["answer"] = problem_text(error)
         else:
-            done = "Your answer is with the instructors; they decide next."
+            done = gettext("Your answer is with the instructors; they decide next.")
             return flash.redirect(f"/attempts/{facts.id}", service.secret, done)
     return _page(request, service, visitor, facts, form, 422)
 
@@ -137,14 +138,16 @@ def request_regrade(
     """Ask that somebody looks at the grade again: whoever the attempt counts for may."""
     if not is_own(service, visitor, facts) or hidden_until(service, visitor, facts) is not None:
         raise not_found()
-    text = form.needed("request", "What should be looked at")
+    text = form.needed("request", gettext("What should be looked at"))
     if form.good:
         try:
             ask_for_regrade(service.store, facts.id, text, person_id=visitor.account.id)
         except UsageError as error:
-            form.errors["request"] = f"Nothing was asked: {error}."
+            form.errors["request"] = gettext("Nothing was asked: {problem}.").format(
+                problem=problem_text(error)
+            )
         else:
-            done = "Your request is with the instructors; you read their reply here."
+            done = gettext("Your request is with the instructors; you read their reply here.")
             return flash.redirect(f"/attempts/{facts.id}", service.secret, done)
     return _page(request, service, visitor, facts, form, 422)
 
@@ -182,7 +185,7 @@ def end(
     if facts.state is AttemptState.RUNNING and _costs(facts) and not is_confirmed(form):
         return ask_first(service, request, visitor, _question(service, visitor, facts))
     text, kind = _CANCELLED[cancel(service.store, facts.id, actor_id=visitor.account.id)]
-    return flash.redirect(f"/attempts/{facts.id}", service.secret, text, kind=kind)
+    return flash.redirect(f"/attempts/{facts.id}", service.secret, gettext(text), kind=kind)
 
 
 def _costs(facts: StoredAttempt) -> bool:
@@ -193,16 +196,19 @@ def _costs(facts: StoredAttempt) -> bool:
 
 def _question(service: WebService, visitor: Visitor, facts: StoredAttempt) -> Question:
     left = attempts_left_at(service.store, facts.course_id, facts.person_id, facts.course_task_id)
-    own = is_own(service, visitor, facts)
-    whose, name = "your" if own else f"{facts.person}’s", attempt_name(facts, own=own)
-    return Question(
-        f"Cancel {name[0].lower()}{name[1:]}?",
-        f"It is running. Cancelled now it counts as one of {whose} attempts all the same, and has no grade."
-        + (f" Afterwards it is {left}." if left else ""),
-        "Cancel it",
-        f"/attempts/{facts.id}",
-        no="Let it run",
-    )
+    if is_own(service, visitor, facts):
+        title = gettext("Cancel your {ordinal} attempt?").format(ordinal=ordinal(facts.number))
+        text = gettext(
+            "It is running. Cancelled now it counts as one of your attempts all the same, and has no grade."
+        )
+    else:
+        title = gettext("Cancel attempt {number}?").format(number=facts.id)
+        text = gettext(
+            "It is running. Cancelled now it counts as one of {person}’s attempts all the same, and has no grade."
+        ).format(person=facts.person)
+    if left:
+        text += " " + gettext("Afterwards it is {left}.").format(left=left)
+    return Question(title, text, gettext("Cancel it"), f"/attempts/{facts.id}", no=gettext("Let it run"))
 
 
 def _live(

@@ -6,7 +6,6 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.report.wording import plural
 from grader.store.comment_library import (
     MOST_POINTS,
     LibraryComment,
@@ -17,10 +16,12 @@ from grader.store.comment_library import (
     retire_entry,
 )
 from grader.store.comment_points import CommentPoints
+from grader.translation import counted, gettext
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import Id, not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep, ReaderRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 
@@ -39,10 +40,10 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
         try:
             add_entry(request.service.store, request.course.id, comment, actor_id=request.actor)
         except UsageError as error:
-            form.errors["points"] = f"{error}"
+            form.errors["points"] = problem_text(error)
     if not form.good:
         return _page(request, form, status_code=422)
-    return request.redirect("library", f"“{comment.title}” is in the library.")
+    return request.redirect("library", gettext("“{title}” is in the library.").format(title=comment.title))
 
 
 @router.get("/courses/{course_id}/library/{entry_id}")
@@ -71,10 +72,14 @@ def change(request: CourseRequestDep, entry_id: Id, form: FormDep) -> Response:
                 actor_id=request.actor,
             )
         except UsageError as error:
-            form.errors["points"] = f"{error}"
+            form.errors["points"] = problem_text(error)
         else:
-            told = f"Changed, and {plural(number, 'comment')} that came from it." if number else "Changed."
-            return request.redirect("library", told)
+            told = counted(
+                "Changed, and %(num)s comment that came from it.",
+                "Changed, and %(num)s comments that came from it.",
+                number,
+            )
+            return request.redirect("library", told if number else gettext("Changed."))
     return _page(request, form, entry, 422)
 
 
@@ -83,11 +88,11 @@ def retire(request: CourseRequestDep, entry_id: Id) -> Response:
     """Offer it no more."""
     entry = _entry(request, entry_id)
     retire_entry(request.service.store, request.course.id, entry.id, actor_id=request.actor)
-    return request.redirect("library", "It is offered no more. Comments that came from it stay.")
+    return request.redirect("library", gettext("It is offered no more. Comments that came from it stay."))
 
 
 def _comment(form: SubmittedForm) -> LibraryComment:
-    title, text = form.needed("title", "A title"), form.needed("text", "A text")
+    title, text = form.needed("title", gettext("A title")), form.needed("text", gettext("A text"))
     form.values["points"] = [form.text("points", most=40).replace("−", "-")]
     points = form.number("points", least=-MOST_POINTS, most=MOST_POINTS)
     change = CommentPoints(points, form.text("item", most=80) or None) if points else None

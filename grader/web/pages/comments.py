@@ -12,12 +12,14 @@ from grader.store.attempts import StoredAttempt
 from grader.store.comment_library import MOST_POINTS, StoredEntry, entries_of
 from grader.store.comment_points import CommentChange, CommentPoints
 from grader.store.comment_replies import reply, settle, withdraw_comment
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, StaffAttempt, VisibleAttempt, not_found
 from grader.web.security.attempt_feedback import hidden_until, is_shown
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.review_page import ReviewForm, line_of, review_page
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 
@@ -28,13 +30,13 @@ def comment(
 ) -> Response:
     """Remark something on a line or on the whole."""
     entry = _entry(service, facts, form)
-    text = form.text("text") if entry is not None else form.needed("text", "A text")
+    text = form.text("text") if entry is not None else form.needed("text", gettext("A text"))
     if entry is not None:
         text = f"{entry.comment.text}\n\n{text}".strip()
     place = form.text("line", most=320)
     path, number = line_of(service.store, facts, place)
     if place and path is None:
-        form.errors["line"] = "There is no such line. Write it as train.py:12, or leave this empty."
+        form.errors["line"] = gettext("There is no such line. Write it as train.py:12, or leave this empty.")
     points = _points(form, entry)
     if not form.good:
         return review_page(request, service, visitor, facts, ReviewForm(form, place), 422)
@@ -49,15 +51,16 @@ def comment(
             change=CommentChange(points, None if entry is None else entry.id),
         )
     except UsageError as error:
-        form.errors["points"] = f"{error}"
+        form.errors["points"] = problem_text(error)
         return review_page(request, service, visitor, facts, ReviewForm(form, place), 422)
     changed = next(
         (one.points for one in reviews.comments_of(service.store, facts.id) if one.id == made), None
     )
-    told = "Your comment is there; the learner can read it."
+    told = gettext("Your comment is there; the learner can read it.")
     if points is not None:
-        told += f" It changes points by {signed(changed or 0.0)}"
-        told += "." if changed == points.points else ": there was no room for more."
+        whole = gettext("It changes points by {change}.")
+        cut = gettext("It changes points by {change}: there was no room for more.")
+        told += " " + (whole if changed == points.points else cut).format(change=signed(changed or 0.0))
     return flash.redirect(_place(facts), service.secret, told)
 
 
@@ -65,7 +68,11 @@ def comment(
 def withdraw(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, comment_id: Id) -> Response:
     """Take a comment back, with what it changed."""
     done = withdraw_comment(service.store, facts.id, comment_id, actor_id=visitor.account.id)
-    told = "The comment is gone, and so is what it changed." if done else "It was gone already."
+    told = (
+        gettext("The comment is gone, and so is what it changed.")
+        if done
+        else gettext("It was gone already.")
+    )
     return flash.redirect(_place(facts), service.secret, told)
 
 
@@ -83,7 +90,7 @@ def answer(
 def settled(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, comment_id: Id) -> Response:
     """Say that a learner's last word needs no answer."""
     settle(service.store, facts.id, comment_id, actor_id=visitor.account.id)
-    return flash.redirect(f"/courses/{facts.course_id}/review", service.secret, "It waits no more.")
+    return flash.redirect(f"/courses/{facts.course_id}/review", service.secret, gettext("It waits no more."))
 
 
 def _after_reply(
@@ -94,9 +101,12 @@ def _after_reply(
     try:
         reply(service.store, facts.id, comment_id, form.text("reply"), author_id=visitor.account.id)
     except UsageError as error:
-        return flash.redirect(place, service.secret, f"Nothing was sent: {error}.", kind="problem")
+        told = gettext("Nothing was sent: {problem}.").format(problem=problem_text(error))
+        return flash.redirect(place, service.secret, told, kind="problem")
     told = (
-        "Your answer is there; the learner can read it." if staff else "Your answer is with the instructors."
+        gettext("Your answer is there; the learner can read it.")
+        if staff
+        else gettext("Your answer is with the instructors.")
     )
     return flash.redirect(place, service.secret, told)
 
@@ -107,7 +117,7 @@ def _entry(service: WebService, facts: StoredAttempt, form: SubmittedForm) -> St
         return None
     found = next((one for one in entries_of(service.store, facts.course_id) if str(one.id) == chosen), None)
     if found is None:
-        form.errors["entry"] = "It is not in the library any more."
+        form.errors["entry"] = gettext("It is not in the library any more.")
     return found
 
 

@@ -17,6 +17,7 @@ from grader.store.learner_groups import group_of
 from grader.store.learners import ALL_LEARNERS
 from grader.store.limits import UNRELEASED
 from grader.store.progress import OwnTask, progress
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.learner.late_days_left import late_days_left
 from grader.web.learner.own_total import own_total
@@ -99,15 +100,15 @@ def certify(service: ServiceDep, visitor: SignedIn, course: VisibleCourse) -> Re
     """One's own certificate, or what is missing."""
     # A task that hides its verdicts until it is due must not give them away here.
     if any(one.hidden_until is not None for one in progress(service.store, course.id, visitor.account.id)):
-        text = "How you did is told after the due date; the certificate waits for it, too."
+        text = gettext("How you did is told after the due date; the certificate waits for it, too.")
         return flash.redirect(f"/courses/{course.id}", service.secret, text, kind="note")
     issued = certificates.issue(service.store, course.id, visitor.account.id)
     if isinstance(issued, MissingTasks):
         named = ", ".join(issued.tasks)
         text = (
-            f"Not yet accepted: {named}."
+            gettext("Not yet accepted: {tasks}.").format(tasks=named)
             if named
-            else "This course asks for nothing, so there is nothing to certify."
+            else gettext("This course asks for nothing, so there is nothing to certify.")
         )
         return flash.redirect(f"/courses/{course.id}", service.secret, text, kind="note")
     return flash.redirect(f"/certificates/{issued.public_id}", service.secret)

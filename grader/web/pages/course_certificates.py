@@ -7,6 +7,7 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.store import certificates
 from grader.store.certificates import CertificateFacts
+from grader.translation import gettext
 from grader.web.security.access import Id, not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
@@ -36,14 +37,14 @@ def show_one(request: CourseRequestDep, person_id: Id) -> HTMLResponse:
 def revoke(request: CourseRequestDep, person_id: Id, form: FormDep) -> Response:
     """Take it back; the learner reads why."""
     one = _certificate(request, person_id)
-    reason = form.needed("reason", "A reason")
+    reason = form.needed("reason", gettext("A reason"))
     if not form.good:
         return _page(request, one, form, 422)
     store, course_id = request.service.store, request.course.id
     if certificates.revoke_certificate(store, course_id, one.person_id, reason, actor_id=request.actor):
-        text = f"The certificate of {one.person} is revoked; its address says so, and they read why."
-        return request.redirect(f"certificates/{one.person_id}", text)
-    return request.redirect(f"certificates/{one.person_id}", "It was revoked already.", kind="note")
+        text = gettext("The certificate of {person} is revoked; its address says so, and they read why.")
+        return request.redirect(f"certificates/{one.person_id}", text.format(person=one.person))
+    return request.redirect(f"certificates/{one.person_id}", gettext("It was revoked already."), kind="note")
 
 
 @router.post("/courses/{course_id}/certificates/{person_id}/reinstate")
@@ -53,7 +54,11 @@ def reinstate(request: CourseRequestDep, person_id: Id) -> Response:
     done = certificates.reinstate_certificate(
         request.service.store, request.course.id, one.person_id, actor_id=request.actor
     )
-    text = f"The certificate of {one.person} holds again." if done else "It was not revoked."
+    text = (
+        gettext("The certificate of {person} holds again.").format(person=one.person)
+        if done
+        else gettext("It was not revoked.")
+    )
     return request.redirect(f"certificates/{one.person_id}", text, kind="done" if done else "note")
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from datetime import date, datetime, tzinfo
 
+from babel.dates import format_date
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.store import course_copies, courses
 from grader.store.course_copies import CoursePlan, DateShift
-from grader.store.course_life import NAME_HINT, is_course_name
+from grader.store.course_life import is_course_name
 from grader.store.enrolments import Participant, participants
 from grader.store.tables.person import Role
+from grader.translation import current_language, gettext, moment_text
 from grader.web import flash
 from grader.web.lookups.catalog import about_course
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
@@ -51,16 +53,18 @@ def make(request: CourseRequestDep, form: FormDep) -> Response:
     return flash.redirect(
         f"/courses/{made}/settings",
         request.service.secret,
-        "The copy is there, a draft that only its staff sees. Look at its dates, then publish it and invite people.",
+        gettext(
+            "The copy is there, a draft that only its staff sees. Look at its dates, then publish it and invite people."
+        ),
     )
 
 
 def _plan(request: CourseRequest, form: SubmittedForm) -> CoursePlan | None:
-    title, name = form.needed("title", "A title"), form.needed("name", "A short name")
+    title, name = form.needed("title", gettext("A title")), form.needed("name", gettext("A short name"))
     if name and not is_course_name(name):
-        form.errors["name"] = NAME_HINT
+        form.errors["name"] = gettext("Small letters, digits, dots and hyphens, such as ddp-autumn.")
     elif any(one.name == name for one in courses.courses(request.service.store)):
-        form.errors["name"] = f"There is a course named {name} already."
+        form.errors["name"] = gettext("There is a course named {name} already.").format(name=name)
     first_day = _day(form, "first_day")
     if not form.good:
         return None
@@ -84,7 +88,7 @@ def _day(form: SubmittedForm, name: str) -> date | None:
     except ValueError:
         day = date.min
     if not 2000 <= day.year <= 2200:
-        form.errors[name] = "Write a date, such as 2027-03-01."
+        form.errors[name] = gettext("Write a date, such as 2027-03-01.")
         return None
     return day
 
@@ -132,4 +136,7 @@ def _moved(task: courses.AssignedTask, shift: DateShift | None) -> tuple[str, st
 
 def _local(at: datetime | None, zone: tzinfo) -> str:
     """A moment with its weekday, as clocks of the course show it."""
-    return "" if at is None else at.astimezone(zone).strftime("%a %-d %b %Y, %H:%M")
+    if at is None:
+        return ""
+    local = at.astimezone(zone)
+    return f"{format_date(local, 'ccc', locale=current_language())} {moment_text(local)}"

@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, Response
 from grader.errors import UsageError
 from grader.store.course_deletion import course_contents, delete_course
 from grader.store.courses import CourseFacts, course
+from grader.translation import counted, gettext
 from grader.web import flash
 from grader.web.security.access import Admin, Id, Visitor, not_found
 from grader.web.service import ServiceDep, WebService
@@ -27,7 +28,7 @@ def delete(request: Request, service: ServiceDep, visitor: Admin, course_id: Id,
     """Delete it, if its short name was typed."""
     found = _found(service, course_id)
     if form.text("confirm") != found.name:
-        form.errors["confirm"] = f"Type {found.name} to confirm."
+        form.errors["confirm"] = gettext("Type {name} to confirm.").format(name=found.name)
         return _page(request, service, visitor, found, form, 422)
     try:
         gone = delete_course(service.store, service.files, course_id, actor_id=visitor.account.id)
@@ -37,7 +38,11 @@ def delete(request: Request, service: ServiceDep, visitor: Admin, course_id: Id,
     return flash.redirect(
         "/admin/courses",
         service.secret,
-        f"{found.title} is deleted, with {gone.num_attempts} attempts. Nothing brings it back.",
+        counted(
+            "{title} is deleted, with %(num)s attempt. Nothing brings it back.",
+            "{title} is deleted, with %(num)s attempts. Nothing brings it back.",
+            gone.num_attempts,
+        ).format(title=found.title),
     )
 
 

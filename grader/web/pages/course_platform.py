@@ -15,6 +15,7 @@ from grader.store.deliveries import LoggedDelivery
 from grader.store.lti_contexts import PlatformContext
 from grader.store.lti_scores import SCORE_SCOPE
 from grader.store.tables.delivery import DeliveryState
+from grader.translation import N_, counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
@@ -61,7 +62,7 @@ def show(request: CourseRequestDep, state: str = "") -> HTMLResponse:
             "members": lti_contexts.num_members(request.service.store, [one.id for one in found]),
             "former": lti_contexts.former_members(request.service.store, request.course.id),
             "log": _log(request, wanted),
-            "states": [("", "all"), *((one.value, _STATES[one]) for one in DeliveryState)],
+            "states": [("", gettext("All")), *((one.value, gettext(_STATES[one])) for one in DeliveryState)],
             "state": "" if wanted is None else wanted.value,
         },
     )
@@ -72,10 +73,14 @@ def read_roster(request: CourseRequestDep, context_id: Id) -> Response:
     """Read the platform's list of people now."""
     found = _context(request, context_id)
     if found.facts.members_url is None:
-        return request.redirect("platform", "The platform shows no list of its people.", kind="problem")
+        return request.redirect(
+            "platform", gettext("The platform shows no list of its people."), kind="problem"
+        )
     asked = lti_rosters.ask_for_roster(request.service.store, found.id)
     said = (
-        "The list is being read; load this page again in a moment." if asked else "It is being read already."
+        gettext("The list is being read; load this page again in a moment.")
+        if asked
+        else gettext("It is being read already.")
     )
     return request.redirect("platform", said, kind="done" if asked else "note")
 
@@ -86,31 +91,40 @@ def disconnect(request: CourseRequestDep, context_id: Id, form: FormDep) -> Resp
     found = _context(request, context_id)
     if not is_confirmed(form):
         question = Question(
-            f"Disconnect “{found.facts.title}”?",
-            "Its links lead nowhere then, and no grade goes to its gradebook any more. People and grades here stay, "
-            "and so do the grades that it has. Whoever teaches it there can connect it again by opening a link.",
-            "Disconnect it",
+            gettext("Disconnect “{title}”?").format(title=found.facts.title),
+            gettext(
+                "Its links lead nowhere then, and no grade goes to its gradebook any more. People and grades here "
+                "stay, and so do the grades that it has. Whoever teaches it there can connect it again by opening a "
+                "link."
+            ),
+            gettext("Disconnect it"),
             f"{request.at}/platform",
         )
         return ask_first(request.service, request.http, request.visitor, question)
     lti_contexts.disconnect(request.service.store, found.id, actor_id=request.actor)
-    return request.redirect("platform", f"“{found.facts.title}” is connected no more.")
+    return request.redirect(
+        "platform", gettext("“{title}” is connected no more.").format(title=found.facts.title)
+    )
 
 
 @router.post("/courses/{course_id}/platform/grades")
 def send_all(request: CourseRequestDep) -> Response:
     """Send every grade once more."""
     number = lti_scores.send_all(request.service.store, request.course.id)
-    said = f"{number} {'grade is' if number == 1 else 'grades are'} on the way."
-    return request.redirect("platform", said if number else "There is no grade to send yet.", kind="done")
+    said = counted("%(num)s grade is on the way.", "%(num)s grades are on the way.", number)
+    return request.redirect(
+        "platform", said if number else gettext("There is no grade to send yet."), kind="done"
+    )
 
 
 @router.post("/courses/{course_id}/platform/grades/{delivery_id}")
 def send_again(request: CourseRequestDep, delivery_id: Id) -> Response:
     """Send one that failed once more."""
     if not deliveries.retry(request.service.store, delivery_id, course_id=request.course.id):
-        return request.redirect("platform", "It has arrived, or is on its way just now.", kind="note")
-    return request.redirect("platform", "It is sent again.")
+        return request.redirect(
+            "platform", gettext("It has arrived, or is on its way just now."), kind="note"
+        )
+    return request.redirect("platform", gettext("It is sent again."))
 
 
 @router.post("/courses/{course_id}/platform/left")
@@ -121,27 +135,29 @@ def end_parts(request: CourseRequestDep, form: FormDep) -> Response:
     }
     chosen = [former[one] for one in form.ids("person") if one in former]
     if not chosen:
-        return request.redirect("platform", "Tick somebody first.", kind="note")
+        return request.redirect("platform", gettext("Tick somebody first."), kind="note")
     if not is_confirmed(form):
         names = ", ".join(one.name for one in chosen[:10]) + (" …" if len(chosen) > 10 else "")
-        people = "1 person" if len(chosen) == 1 else f"{len(chosen)} people"
         question = Question(
-            f"End the part of {people}?",
-            f"{names}: they will not see “{request.course.title}” any more. What they handed in is kept.",
-            "End their part",
+            counted("End the part of %(num)s person?", "End the part of %(num)s people?", len(chosen)),
+            gettext("{names}: they will not see “{title}” any more. What they handed in is kept.").format(
+                names=names, title=request.course.title
+            ),
+            gettext("End their part"),
             f"{request.at}/platform",
             fields=form.values,
         )
         return ask_first(request.service, request.http, request.visitor, question)
     for one in chosen:
         enrolments.leave(request.service.store, request.course.id, one.person_id, actor_id=request.actor)
-    return request.redirect("platform", f"{len(chosen)} take no part any more.")
+    text = counted("%(num)s takes no part any more.", "%(num)s take no part any more.", len(chosen))
+    return request.redirect("platform", text)
 
 
 _STATES = {
-    DeliveryState.WAITING: "on the way",
-    DeliveryState.DELIVERED: "arrived",
-    DeliveryState.GIVEN_UP: "failed",
+    DeliveryState.WAITING: N_("On the way"),
+    DeliveryState.DELIVERED: N_("Arrived"),
+    DeliveryState.GIVEN_UP: N_("Failed"),
 }
 
 
@@ -154,13 +170,12 @@ def _context(request: CourseRequest, context_id: int) -> PlatformContext:
 
 def _services(found: PlatformContext) -> list[tuple[str, bool]]:
     """What the platform offers of what can be used, in words."""
+    people, grades = found.facts.members_url is not None, SCORE_SCOPE in found.facts.scopes
+    columns = LINE_ITEM_SCOPE in found.facts.scopes and found.facts.line_items_url is not None
     return [
-        ("list of people", found.facts.members_url is not None),
-        ("grades", SCORE_SCOPE in found.facts.scopes),
-        (
-            "columns for new tasks",
-            LINE_ITEM_SCOPE in found.facts.scopes and found.facts.line_items_url is not None,
-        ),
+        (gettext("list of people") if people else gettext("no list of people"), people),
+        (gettext("grades") if grades else gettext("no grades"), grades),
+        (gettext("columns for new tasks") if columns else gettext("no columns for new tasks"), columns),
     ]
 
 
@@ -180,8 +195,8 @@ def _line(one: LoggedDelivery, names: dict[int, str], titles: dict[int, str]) ->
     task_id, person_id = (int(topic[1]), int(topic[2])) if topic is not None else (0, 0)
     return GradeDelivery(
         id=one.id,
-        person=names.get(person_id, "somebody who left"),
-        task=titles.get(task_id, "a task that is gone"),
+        person=names.get(person_id, gettext("somebody who left")),
+        task=titles.get(task_id, gettext("a task that is gone")),
         state=one.state,
         tried_at=one.tried_at,
         due_at=one.due_at,

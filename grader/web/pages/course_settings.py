@@ -18,13 +18,14 @@ from grader.store.task_terms import change_terms
 from grader.store.task_updates import need_of
 from grader.store.task_versions import is_kept, keep_version
 from grader.store.task_withdrawal import Withdrawal
+from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.exam_question import ask_during_exam
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.task_versions import available_version, unset_tasks
-from grader.web.staff.terms_form import LATE, as_sent, read_terms
+from grader.web.staff.terms_form import as_sent, late_options, read_terms
 
 router = APIRouter()
 
@@ -58,7 +59,9 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     name, _, profile_name = form.text("task").partition("/")
     wanted = next((one for one in unset_tasks(request.tasks()) if one[:2] == (name, profile_name)), None)
     if wanted is None:
-        return request.redirect("settings", "Choose one of the tasks that are not set yet.", kind="problem")
+        return request.redirect(
+            "settings", gettext("Choose one of the tasks that are not set yet."), kind="problem"
+        )
     task = load_task(name)
     profile = task.profile(profile_name)
     assert profile is not None, "it was listed"
@@ -75,7 +78,9 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     )
     return request.redirect(
         f"settings/{made}",
-        f"{task.title} is a draft: learners do not see it. Set its dates here, then publish it.",
+        gettext("{title} is a draft: learners do not see it. Set its dates here, then publish it.").format(
+            title=task.title
+        ),
     )
 
 
@@ -102,18 +107,23 @@ def door(request: CourseRequestDep, form: FormDep) -> Response:
     closed = form.text("closed") == "yes"
     if closed and not request.course.closed and not is_confirmed(form):
         question = Question(
-            f"Close “{request.course.title}”?",
-            "Nobody can hand in anything more, whatever the dates of its tasks say, until you open it again. "
-            "Everything stays readable, for learners, too.",
-            "Close it",
+            gettext("Close “{title}”?").format(title=request.course.title),
+            gettext(
+                "Nobody can hand in anything more, whatever the dates of its tasks say, until you open it again. "
+                "Everything stays readable, for learners, too."
+            ),
+            gettext("Close it"),
             f"{request.at}/settings",
             fields=form.values,
         )
         return ask_first(request.service, request.http, request.visitor, question)
     course_life.set_closed(request.service.store, request.course.id, closed, actor_id=request.actor)
-    return request.redirect(
-        "settings", "The course is closed; everything can still be read." if closed else "The course is open."
+    told = (
+        gettext("The course is closed; everything can still be read.")
+        if closed
+        else gettext("The course is open.")
     )
+    return request.redirect("settings", told)
 
 
 @router.post("/courses/{course_id}/settings/time-zone")
@@ -124,9 +134,10 @@ def set_time_zone(request: CourseRequestDep, form: FormDep) -> Response:
         course_time_zone.set_time_zone(request.service.store, request.course.id, name, actor_id=request.actor)
     except UsageError:
         return request.redirect(
-            "settings", "Choose one of the time zones, such as Europe/Paris.", kind="problem"
+            "settings", gettext("Choose one of the time zones, such as Europe/Paris."), kind="problem"
         )
-    return request.redirect("settings", f"Forms show and take times of {name} now. No date has moved.")
+    told = gettext("Forms show and take times of {zone} now. No date has moved.").format(zone=name)
+    return request.redirect("settings", told)
 
 
 @router.get("/courses/{course_id}/settings/{course_task_id}")
@@ -152,7 +163,9 @@ def change(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Resp
         )
     except ExamRunsError as error:
         return ask_during_exam(request, task, error, form)
-    return request.redirect(f"settings/{task.id}", "Saved. Lateness and standings follow the new terms.")
+    return request.redirect(
+        f"settings/{task.id}", gettext("Saved. Lateness and standings follow the new terms.")
+    )
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/publish")
@@ -161,11 +174,14 @@ def publish(request: CourseRequestDep, course_task_id: Id) -> Response:
     task = request.task(course_task_id)
     title, opens = task.terms.title, task.terms.opens_at
     if not publish_task(request.service.store, request.course.id, task.id, actor_id=request.actor):
-        return request.redirect(f"settings/{task.id}", f"{title} was published before.", kind="note")
-    later = (
-        " What it asks they read when it opens." if opens is not None and opens > datetime.now(UTC) else ""
+        told = gettext("{title} was published before.")
+        return request.redirect(f"settings/{task.id}", told.format(title=title), kind="note")
+    told = (
+        gettext("{title} is published: learners see it now. What it asks they read when it opens.")
+        if opens is not None and opens > datetime.now(UTC)
+        else gettext("{title} is published: learners see it now.")
     )
-    return request.redirect(f"settings/{task.id}", f"{title} is published: learners see it now.{later}")
+    return request.redirect(f"settings/{task.id}", told.format(title=title))
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/withdraw")
@@ -182,11 +198,14 @@ def withdraw(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Re
     except ExamRunsError as error:
         return ask_during_exam(request, task, error, form)
     messages = {
-        Withdrawal.REMOVED: f"{title} is gone. Nobody had handed anything in for it.",
-        Withdrawal.WITHDRAWN: f"{title} is withdrawn: learners see it no more, and its grades are kept.",
-        Withdrawal.UNKNOWN: f"{title} was withdrawn before.",
+        Withdrawal.REMOVED: gettext("{title} is gone. Nobody had handed anything in for it."),
+        Withdrawal.WITHDRAWN: gettext(
+            "{title} is withdrawn: learners see it no more, and its grades are kept."
+        ),
+        Withdrawal.UNKNOWN: gettext("{title} was withdrawn before."),
     }
-    return request.redirect("settings", messages[done], kind="note" if done is Withdrawal.UNKNOWN else "done")
+    kind = "note" if done is Withdrawal.UNKNOWN else "done"
+    return request.redirect("settings", messages[done].format(title=title), kind=kind)
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/set-again")
@@ -196,8 +215,10 @@ def set_again(request: CourseRequestDep, course_task_id: Id) -> Response:
     if not task_withdrawal.set_task_again(
         request.service.store, request.course.id, task.id, actor_id=request.actor
     ):
-        return request.redirect("settings", f"{task.terms.title} is set already.", kind="note")
-    return request.redirect(f"settings/{task.id}", f"{task.terms.title} is set again: look at its dates.")
+        told = gettext("{title} is set already.").format(title=task.terms.title)
+        return request.redirect("settings", told, kind="note")
+    told = gettext("{title} is set again: look at its dates.").format(title=task.terms.title)
+    return request.redirect(f"settings/{task.id}", told)
 
 
 def _task_page(
@@ -208,7 +229,7 @@ def _task_page(
         {
             "task": task,
             "form": form,
-            "late": LATE,
+            "late": late_options(),
             "available": available_version(request.service, request.course, task),
             "kept": is_kept(request.service.store, task.terms.version),
             "otherwise": judged_by_another_version(request.service.store, task.id, task.terms.version),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from grader.report.wording import plural
 from grader.store.exams import begin, exam_time
 from grader.store.limits import Refusal
+from grader.translation import counted, gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import SignedIn, VisibleCourseTask, not_found
@@ -29,9 +29,13 @@ def start(
         raise not_found()
     if time.begun_at is None and not is_confirmed(form):
         question = Question(
-            f"Begin “{found.task.terms.title}” now?",
-            f"Your {plural(time.minutes + time.extra_minutes, 'minute')} run from this moment, and nothing stops them.",
-            "Begin",
+            gettext("Begin “{title}” now?").format(title=found.task.terms.title),
+            counted(
+                "Your %(num)s minute runs from this moment, and nothing stops them.",
+                "Your %(num)s minutes run from this moment, and nothing stops them.",
+                time.minutes + time.extra_minutes,
+            ),
+            gettext("Begin"),
             here,
             fields=form.values,
         )

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from grader.store.courses import AssignedTask
 from grader.store.exams import exam_overview, release_feedback
+from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
@@ -41,19 +42,22 @@ def release(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Res
     at_work = exam_overview(request.service.store, task.id).num_at_work
     if released and at_work and not is_confirmed(form):
         question = Question(
-            "Release it while somebody is at it?",
-            f"{at_work} still {'has' if at_work == 1 else 'have'} time left. Those who are done could tell them what "
-            "was found.",
-            "Release it",
+            gettext("Release it while somebody is at it?"),
+            counted(
+                "%(num)s still has time left. Those who are done could tell them what was found.",
+                "%(num)s still have time left. Those who are done could tell them what was found.",
+                at_work,
+            ),
+            gettext("Release it"),
             f"{request.at}/exams/{task.id}",
             fields=form.values,
         )
         return ask_first(request.service, request.http, request.visitor, question)
     release_feedback(request.service.store, request.course.id, task.id, released, actor_id=request.actor)
-    text = "Learners read how it went now." if released else "How it went is hidden again."
+    text = gettext("Learners read how it went now.") if released else gettext("How it went is hidden again.")
     return request.redirect(f"exams/{task.id}", text)
 
 
 def _no_exam(request: CourseRequest, task: AssignedTask) -> Response:
-    text = f"{task.terms.title} is no exam; give it a time in minutes first."
+    text = gettext("{title} is no exam; give it a time in minutes first.").format(title=task.terms.title)
     return request.redirect(f"settings/{task.id}", text, kind="note")

@@ -7,6 +7,7 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.store.enrolments import external_ids, participants
 from grader.store.extensions import extend_within
+from grader.translation import counted, gettext
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.extension_list import (
     COLUMNS,
@@ -35,7 +36,9 @@ def look(request: CourseRequestDep, form: FormDep) -> Response:
     if chosen is not None and chosen.filename:
         read = decoded(chosen.file.read(MAX_BYTES + 1))
         if read is None:
-            problem = "The file is no text, or too large. Save the sheet as CSV and choose that file."
+            problem = gettext(
+                "The file is no text, or too large. Save the sheet as CSV and choose that file."
+            )
             return _page(request, ExtensionList((), ((0, problem),)), "")
         text = read
     found = read_extensions(text, _context(request))
@@ -44,8 +47,11 @@ def look(request: CourseRequestDep, form: FormDep) -> Response:
     with request.service.store.write() as connection:
         for row in found.rows:
             extend_within(connection, row.task.id, row.given, [row.person_id], actor_id=request.actor)
-    left = f" {len(found.troubles)} lines were left out." if found.troubles else ""
-    return request.redirect("extensions", f"Gave {len(found.rows)} extensions.{left}")
+    told = counted("Gave %(num)s extension.", "Gave %(num)s extensions.", len(found.rows))
+    if found.troubles:
+        left = counted("%(num)s line was left out.", "%(num)s lines were left out.", len(found.troubles))
+        told = f"{told} {left}"
+    return request.redirect("extensions", told)
 
 
 def _context(request: CourseRequest) -> ListContext:

@@ -9,6 +9,7 @@ from grader.errors import UsageError
 from grader.store.enrolments import Participant, participants
 from grader.store.extensions import Extension, extend, extensions_of, retract_extension
 from grader.store.tables.person import Role
+from grader.translation import counted, gettext
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.extension_list import extensions_csv
 from grader.web.staff.form import FormDep, SubmittedForm
@@ -49,11 +50,11 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
         form.text("reason", most=500),
     )
     if form.good and not given.gives_anything:
-        form.errors["due_at"] = "Until when? Or write how many attempts more."
+        form.errors["due_at"] = gettext("Until when? Or write how many attempts more.")
     if wanted not in tasks:
-        form.errors["task"] = "Choose a task."
+        form.errors["task"] = gettext("Choose a task.")
     if any(one not in people for one in whom):
-        form.errors["person"] = "Choose learners, or everybody."
+        form.errors["person"] = gettext("Choose learners, or everybody.")
     if not form.good:
         return _page(request, form, 422)
     chosen = [people[one] for one in dict.fromkeys(whom)]
@@ -68,12 +69,24 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     except UsageError as error:
         form.errors["task"] = str(error)
         return _page(request, form, 422)
-    who = f"{number} learners" + ("" if chosen else " (nobody loses a later date)")
     if len(chosen) == 1:
-        who = chosen[0].name
-    return request.redirect(
-        "extensions", f"Extended for {who}. What they handed in since is not late any more."
+        told = gettext("Extended for {name}. What they handed in since is not late any more.")
+        return request.redirect("extensions", told.format(name=chosen[0].name))
+    told = (
+        counted(
+            "Extended for %(num)s learner. What they handed in since is not late any more.",
+            "Extended for %(num)s learners. What they handed in since is not late any more.",
+            number,
+        )
+        if chosen
+        else counted(
+            "Extended for %(num)s learner (nobody loses a later date). What they handed in since is not late any more.",
+            "Extended for %(num)s learners (nobody loses a later date). What they handed in since is not late any "
+            "more.",
+            number,
+        )
     )
+    return request.redirect("extensions", told)
 
 
 @router.post("/courses/{course_id}/extensions/retract")
@@ -83,7 +96,7 @@ def retract(request: CourseRequestDep, form: FormDep) -> Response:
     if len(task) == 1 and len(person) == 1:
         one = request.task(task[0])
         retract_extension(request.service.store, one.id, person[0], actor_id=request.actor)
-    return request.redirect("extensions", "What everybody has holds for them again.")
+    return request.redirect("extensions", gettext("What everybody has holds for them again."))
 
 
 def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:

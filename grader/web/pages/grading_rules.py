@@ -17,11 +17,13 @@ from grader.store.grading_rules import (
     task_gradings,
 )
 from grader.store.pseudonyms import anonymous_tasks
+from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.learner.leaderboard import measures_of
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 _ANONYMOUS: dict[str, bool | None] = {"": None, "yes": True, "no": False}
@@ -55,13 +57,19 @@ def change(request: CourseRequestDep, form: FormDep) -> Response:
         return _page(request, form, 422)
     store, course_id = request.service.store, request.course.id
     if grading_rules(store, course_id).anonymous and not rules.anonymous and not is_confirmed(form):
-        return _ask(request, form, "all tasks that say nothing of their own")
+        text = gettext(
+            "Everybody who teaches the course sees from now on whose attempts those of all tasks that say nothing of "
+            "their own are. That cannot be unseen; who did it, and when, stands in the audit."
+        )
+        return _ask(request, form, text)
     try:
         set_grading_rules(store, course_id, rules, actor_id=request.actor)
     except UsageError as error:
-        form.errors["forum_url"] = f"Nothing was saved: {error}."
+        form.errors["forum_url"] = gettext("Nothing was saved: {problem}.").format(
+            problem=problem_text(error)
+        )
         return _page(request, form, 422)
-    return request.redirect("grading", "Saved.")
+    return request.redirect("grading", gettext("Saved."))
 
 
 @router.post("/courses/{course_id}/grading/{course_task_id}")
@@ -81,17 +89,20 @@ def change_task(request: CourseRequestDep, course_task_id: Id, form: FormDep) ->
     rules = grading_rules(store, request.course.id)
     stays = rules.anonymous if grading.anonymous is None else grading.anonymous
     if task.id in anonymous_tasks(store, request.course.id) and not stays and not is_confirmed(form):
-        return _ask(request, form, f"“{task.terms.title}”")
+        text = gettext(
+            "Everybody who teaches the course sees from now on whose attempts those of “{title}” are. That cannot be "
+            "unseen; who did it, and when, stands in the audit."
+        )
+        return _ask(request, form, text.format(title=task.terms.title))
     set_task_grading(store, request.course.id, task.id, grading, actor_id=request.actor)
-    return request.redirect("grading", f"Saved for {task.terms.title}.")
+    return request.redirect("grading", gettext("Saved for {title}.").format(title=task.terms.title))
 
 
-def _ask(request: CourseRequest, form: SubmittedForm, what: str) -> HTMLResponse:
+def _ask(request: CourseRequest, form: SubmittedForm, text: str) -> HTMLResponse:
     question = Question(
-        "Show names instead of pseudonyms?",
-        f"Everybody who teaches the course sees from now on whose attempts those of {what} are. That cannot be "
-        "unseen; who did it, and when, stands in the audit.",
-        "Show the names",
+        gettext("Show names instead of pseudonyms?"),
+        text,
+        gettext("Show the names"),
         f"{request.at}/grading",
         fields=form.values,
     )

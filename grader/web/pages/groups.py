@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.report.wording import plural
 from grader.store import learner_groups
-from grader.store.enrolments import participants
+from grader.store.enrolments import Participant, participants
 from grader.store.grading_rules import grading_rules
 from grader.store.learner_groups import LearnerGroup
 from grader.store.tables.person import Role
+from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.group_list import MAX_BYTES, read_group_list
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 
@@ -30,13 +33,17 @@ def show(request: CourseRequestDep) -> HTMLResponse:
 @router.post("/courses/{course_id}/groups")
 def make(request: CourseRequestDep, form: FormDep) -> Response:
     """An empty one."""
-    name = form.needed("name", "A name")
+    name = form.needed("name", gettext("A name"))
+    if any(one.name == name for one in learner_groups.groups_of(request.service.store, request.course.id)):
+        form.errors["name"] = gettext("there is a group named {name} already").format(name=name)
     if form.good:
         try:
             learner_groups.make_group(request.service.store, request.course.id, name, actor_id=request.actor)
         except UsageError as error:
-            form.errors["name"] = f"{error}"
-    return _page(request, form, 422) if not form.good else request.redirect("groups", f"{name} is made.")
+            form.errors["name"] = problem_text(error)
+    if not form.good:
+        return _page(request, form, 422)
+    return request.redirect("groups", gettext("{name} is made.").format(name=name))
 
 
 @router.post("/courses/{course_id}/groups/list")
@@ -46,14 +53,20 @@ def take_over(request: CourseRequestDep, form: FormDep) -> Response:
     data = b"" if file is None else file.file.read(MAX_BYTES + 1)
     try:
         wanted = read_group_list(data or form.text("text", most=MAX_BYTES).encode())
+        _refuse_strangers(request, wanted)
         new = learner_groups.put_into_groups(
             request.service.store, request.course.id, wanted, actor_id=request.actor
         )
     except UsageError as error:
-        form.errors["text"] = f"Nothing was changed: {error}."
+        form.errors["text"] = _nothing_changed(error)
         return _page(request, form, 422)
-    made = f" {plural(new, 'group')} {'is' if new == 1 else 'are'} new." if new else ""
-    return request.redirect("groups", f"{plural(len(wanted), 'learner')} put into their groups.{made}")
+    told = counted(
+        "%(num)s learner put into their groups.", "%(num)s learners put into their groups.", len(wanted)
+    )
+    if new:
+        made = counted("%(num)s group is new.", "%(num)s groups are new.", new)
+        told = f"{told} {made}"
+    return request.redirect("groups", told)
 
 
 @router.post("/courses/{course_id}/groups/{group_id}/members")
@@ -61,14 +74,15 @@ def put(request: CourseRequestDep, group_id: Id, form: FormDep) -> Response:
     """Put a learner into a group, out of the one that they are in."""
     group, person = _group(request, group_id), form.ids("person")
     if len(person) != 1:
-        return request.redirect("groups", "Choose somebody.", kind="problem")
+        return request.redirect("groups", gettext("Choose somebody."), kind="problem")
     try:
         learner_groups.put_into_group(
             request.service.store, request.course.id, group.id, person[0], actor_id=request.actor
         )
     except UsageError as error:
-        return request.redirect("groups", f"Nothing was changed: {error}.", kind="problem")
-    return request.redirect("groups", f"What {group.name} hands in from now on counts for them, too.")
+        return request.redirect("groups", _nothing_changed(error), kind="problem")
+    told = gettext("What {group} hands in from now on counts for them, too.").format(group=group.name)
+    return request.redirect("groups", told)
 
 
 @router.post("/courses/{course_id}/groups/{group_id}/members/{person_id}/remove")
@@ -80,7 +94,7 @@ def take_out(request: CourseRequestDep, group_id: Id, person_id: Id) -> Response
     learner_groups.take_out_of_group(
         request.service.store, request.course.id, person_id, actor_id=request.actor
     )
-    return request.redirect("groups", "They are in no group now, and keep what they have.")
+    return request.redirect("groups", gettext("They are in no group now, and keep what they have."))
 
 
 @router.post("/courses/{course_id}/groups/{group_id}/dissolve")
@@ -89,16 +103,19 @@ def dissolve(request: CourseRequestDep, group_id: Id, form: FormDep) -> Response
     group = _group(request, group_id)
     if not is_confirmed(form):
         question = Question(
-            f"Dissolve {group.name}?",
-            f"{plural(len(group.members), 'learner')} will hand in alone. What the group handed in counts on for all "
-            "for whom it counted.",
-            "Dissolve it",
+            gettext("Dissolve {group}?").format(group=group.name),
+            counted(
+                "%(num)s learner will hand in alone. What the group handed in counts on for all for whom it counted.",
+                "%(num)s learners will hand in alone. What the group handed in counts on for all for whom it counted.",
+                len(group.members),
+            ),
+            gettext("Dissolve it"),
             f"{request.at}/groups",
             fields=form.values,
         )
         return ask_first(request.service, request.http, request.visitor, question)
     learner_groups.dissolve_group(request.service.store, request.course.id, group.id, actor_id=request.actor)
-    return request.redirect("groups", f"{group.name} is dissolved.")
+    return request.redirect("groups", gettext("{group} is dissolved.").format(group=group.name))
 
 
 def _group(request: CourseRequest, group_id: int) -> LearnerGroup:
@@ -108,16 +125,32 @@ def _group(request: CourseRequest, group_id: int) -> LearnerGroup:
     raise not_found()
 
 
+def _nothing_changed(error: UsageError) -> str:
+    return gettext("Nothing was changed: {problem}.").format(problem=problem_text(error))
+
+
+def _refuse_strangers(request: CourseRequest, wanted: Mapping[str, str]) -> None:
+    """What the store refuses once more, in the reader's language."""
+    learners = {one.login for one in _learners(request)}
+    strangers = sorted(set(wanted) - learners)
+    if strangers:
+        told = gettext("do not learn in this course: {logins}")
+        raise UsageError(told.format(logins=", ".join(strangers[:10])))
+
+
+def _learners(request: CourseRequest) -> list[Participant]:
+    return [one for one in participants(request.service.store, request.course.id) if one.role is Role.LEARNER]
+
+
 def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:
     store, course_id = request.service.store, request.course.id
     groups = learner_groups.groups_of(store, course_id)
     inside = {one.person_id for group in groups for one in group.members}
-    learners = [one for one in participants(store, course_id) if one.role is Role.LEARNER]
     return request.page(
         "groups.html.j2",
         {
             "groups": groups,
-            "alone": [one for one in learners if one.person_id not in inside],
+            "alone": [one for one in _learners(request) if one.person_id not in inside],
             "rules": grading_rules(store, course_id),
             "form": form,
         },

@@ -8,13 +8,15 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store.delivery_channels import mail_problem
 from grader.store.invitations import InvitationFacts, invitations_of
 from grader.store.mail_requests import mail_invitations
 from grader.store.mailboxes import mail_address
+from grader.translation import counted, gettext
+from grader.web.mail_state import mail_problem_text
 from grader.web.security.access import not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 _MOST, _MOST_TEXT = 500, 60_000
@@ -33,21 +35,25 @@ def send(request: CourseRequestDep, form: FormDep, code: str) -> Response:
     one = _open(request, code)
     typed = [part for part in re.split(r"[\s,;]+", form.text("addresses", most=_MOST_TEXT)) if part]
     if not typed:
-        form.errors["addresses"] = "Write at least one address."
+        form.errors["addresses"] = gettext("Write at least one address.")
     elif len(typed) > _MOST:
-        form.errors["addresses"] = f"At most {_MOST} addresses at a time, please."
+        form.errors["addresses"] = gettext("At most {most} addresses at a time, please.").format(most=_MOST)
     wrong = [part for part in typed if not _is_address(part)]
     if wrong:
-        form.errors["addresses"] = f"No mail address: {', '.join(wrong[:5])}. Nobody was mailed."
+        told = gettext("No mail address: {addresses}. Nobody was mailed.")
+        form.errors["addresses"] = told.format(addresses=", ".join(wrong[:5]))
     if not form.good:
         return _page(request, one, form, 422)
     try:
         mailed = mail_invitations(request.service.store, one.code, typed, actor_id=request.actor)
     except UsageError as error:
-        form.errors["addresses"] = f"Not mailed: {error}."
+        form.errors["addresses"] = gettext("Not mailed: {problem}.").format(problem=problem_text(error))
         return _page(request, one, form, 422)
     again = len({part.lower() for part in typed}) - mailed
-    text = f"It is on its way to {mailed}." + (f" {again} had it already." if again else "")
+    text = counted("It is on its way to %(num)s.", "It is on its way to %(num)s.", mailed)
+    if again:
+        rest = counted("%(num)s had it already.", "%(num)s had it already.", again)
+        text = f"{text} {rest}"
     return request.redirect("invitations", text)
 
 
@@ -69,7 +75,7 @@ def _open(request: CourseRequest, code: str) -> InvitationFacts:
 def _page(
     request: CourseRequest, one: InvitationFacts, form: SubmittedForm, status_code: int = 200
 ) -> HTMLResponse:
-    problem = mail_problem(request.service.store)
+    problem = mail_problem_text(request.service.store)
     return request.page(
         "invitation_mail.html.j2",
         {"one": one, "form": form, "mail_problem": problem, "most": _MOST_TEXT},

@@ -7,6 +7,8 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.store.invitations import InvitationFacts, invitations_of, invite, revoke_invitation
 from grader.store.tables.person import COURSE_ROLES, Role
+from grader.translation import N_, gettext
+from grader.web.role_names import role_plural
 from grader.web.security.access import not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
@@ -15,7 +17,13 @@ from grader.web.staff.roster import MAX_DETAIL
 
 router = APIRouter()
 _HOUR_S = 3600.0
-_LIFETIMES = (("1", "an hour"), ("12", "12 hours"), ("72", "3 days"), ("336", "two weeks"), ("", "no end"))
+_LIFETIMES = (
+    ("1", N_("an hour")),
+    ("12", N_("12 hours")),
+    ("72", N_("3 days")),
+    ("336", N_("two weeks")),
+    ("", N_("no end")),
+)
 
 
 @router.get("/courses/{course_id}/invitations")
@@ -59,7 +67,7 @@ def poster(request: CourseRequestDep, code: str) -> HTMLResponse:
 def revoke(request: CourseRequestDep, code: str) -> Response:
     """End a code; who has entered with it stays."""
     revoke_invitation(request.service.store, _invitation(request, code).code, actor_id=request.actor)
-    return request.redirect("invitations", "The code no longer lets anybody in.")
+    return request.redirect("invitations", gettext("The code no longer lets anybody in."))
 
 
 def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:
@@ -68,8 +76,8 @@ def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -
         {
             "found": invitations_of(request.service.store, request.course.id),
             "form": form,
-            "lifetimes": _LIFETIMES,
-            "roles": COURSE_ROLES,
+            "lifetimes": [(hours, gettext(text)) for hours, text in _LIFETIMES],
+            "roles": [(role, role_plural(role)) for role in COURSE_ROLES],
             "site": request.service.site(request.http),
             "named": request.service.site(request.http) == request.service.origin(request.http),
         },

@@ -15,19 +15,24 @@ from grader.errors import UsageError
 from grader.store import invitations, people
 from grader.store.invitations import InvitationPreview, InvitationResult
 from grader.store.mailboxes import set_address
+from grader.translation import N_, gettext
 from grader.web import flash
 from grader.web.security.access import MaybeVisitor, Public, SignedIn, Visitor, too_many_requests
 from grader.web.security.rate_limits import JOIN_ADDRESS
-from grader.web.security.sign_in import AT_ONCE, need_passwords
+from grader.web.security.sign_in import AT_ONCE, need_passwords, password_problem, start_session
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
 
 _LOGIN = re.compile(r"[\w.@+-]{2,64}")
 _CLOSED = {
-    InvitationResult.UNKNOWN: "This code opens no course. Check it letter by letter: it has 8, without I, O, 0 and 1.",
-    InvitationResult.EXPIRED: "This code has expired. Ask your instructor for a new one.",
-    InvitationResult.USED_UP: "This code has been used as often as it may be. Ask your instructor for a new one.",
+    InvitationResult.UNKNOWN: N_(
+        "This code opens no course. Check it letter by letter: it has 8, without I, O, 0 and 1."
+    ),
+    InvitationResult.EXPIRED: N_("This code has expired. Ask your instructor for a new one."),
+    InvitationResult.USED_UP: N_(
+        "This code has been used as often as it may be. Ask your instructor for a new one."
+    ),
 }
 
 
@@ -72,11 +77,13 @@ def enter_new(
     typed = {"login": login.strip(), "name": name.strip()[:200]}
     errors = {}
     if not _LOGIN.fullmatch(typed["login"]):
-        errors["login"] = "2 to 64 letters, digits, dots or dashes, such as anna.k."
+        errors["login"] = gettext("2 to 64 letters, digits, dots or dashes, such as anna.k.")
     if not typed["name"]:
-        errors["name"] = "It stands on your certificate."
+        errors["name"] = gettext("It stands on your certificate.")
     if not people.MIN_PASSWORD <= len(password) <= people.MAX_PASSWORD:
-        errors["password"] = f"At least {people.MIN_PASSWORD} characters, please."
+        errors["password"] = gettext("At least {number} characters, please.").format(
+            number=people.MIN_PASSWORD
+        )
     if not errors:
         try:
             with AT_ONCE:
@@ -91,9 +98,9 @@ def enter_new(
         except UsageError as error:
             taken = "taken" in str(error)
             errors["login" if taken else "password"] = (
-                "Somebody has this name already. Take another one, or sign in if it is yours."
+                gettext("Somebody has this name already. Take another one, or sign in if it is yours.")
                 if taken
-                else f"{str(error)[:1].upper()}{str(error)[1:]}."
+                else password_problem(password)
             )
         else:
             return _redeem(request, service, visitor, code, person_id, new=True)
@@ -115,17 +122,17 @@ def _redeem(
             _count(request, service)
         if not new:
             return _page(request, service, visitor, code, InvitationPreview(done.result))
-        response = flash.redirect("/", service.secret, _CLOSED[done.result], kind="problem")
+        response = flash.redirect("/", service.secret, gettext(_CLOSED[done.result]), kind="problem")
     else:
         welcome = (
-            "You take part already."
+            gettext("You take part already.")
             if done.result is InvitationResult.ALREADY_IN
-            else "Welcome. These are the tasks."
+            else gettext("Welcome. These are the tasks.")
         )
         response = flash.redirect(f"/courses/{done.course_id}", service.secret, welcome)
     account = people.account(service.store, person_id) if new else None
     if account is not None:
-        service.sessions.start(response, account, secure=service.secure(request))
+        start_session(service, request, response, account)
     return response
 
 
@@ -155,7 +162,7 @@ def _page(
     errors: dict[str, str] | None = None,
     typed: dict[str, str] | None = None,
 ) -> Response:
-    closed = "" if opens is None else _CLOSED.get(opens.result, "")
+    closed = gettext(_CLOSED[opens.result]) if opens is not None and opens.result in _CLOSED else ""
     unknown = opens is not None and opens.result is InvitationResult.UNKNOWN
     return service.render(
         request,

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from grader.store.late_days import set_late_bank
 from grader.store.limits import LateBank
+from grader.translation import counted, gettext
 from grader.web.staff.course_request import CourseRequestDep
 from grader.web.staff.form import FormDep
 
@@ -22,13 +23,16 @@ def change(request: CourseRequestDep, form: FormDep) -> Response:
     if not form.good:
         return request.redirect(
             "settings",
-            f"Write late days as whole numbers up to {_MOST}, or leave them empty.",
+            gettext("Write late days as whole numbers up to {most}, or leave them empty.").format(most=_MOST),
             kind="problem",
         )
     bank = LateBank(total, per_task) if total else None
     set_late_bank(request.service.store, request.course.id, bank, actor_id=request.actor)
     if bank is None:
-        return request.redirect("settings", "The course gives no late days. Standings follow.")
-    return request.redirect(
-        "settings", f"Each learner has {bank.total} late days. Lateness and standings follow at once."
+        return request.redirect("settings", gettext("The course gives no late days. Standings follow."))
+    done = counted(
+        "Each learner has %(num)s late day. Lateness and standings follow at once.",
+        "Each learner has %(num)s late days. Lateness and standings follow at once.",
+        bank.total,
     )
+    return request.redirect("settings", done)

@@ -9,11 +9,13 @@ from grader.errors import UsageError
 from grader.store.gradebook import feedback_opens_at
 from grader.store.grading_rules import TaskGrading, task_gradings
 from grader.store.leaderboard import leaderboard_name, set_leaderboard_name
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.learner.leaderboard import leaderboard
 from grader.web.security.access import SignedIn, TaskInCourse, VisibleCourseTask, Visitor
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 
@@ -34,10 +36,14 @@ def choose_name(
     try:
         set_leaderboard_name(service.store, found.course.id, visitor.account.id, name)
     except UsageError as error:
-        form.errors["name"] = f"Nothing was saved: {error}."
+        form.errors["name"] = gettext("Nothing was saved: {problem}.").format(problem=problem_text(error))
         return _page(request, service, visitor, found, form, 422)
     place = f"/courses/{found.course.id}/tasks/{found.task.id}/leaderboard"
-    done = f"You are seen as {name}." if name else "You are on no leaderboard of this course."
+    done = (
+        gettext("You are seen as {name}.").format(name=name)
+        if name
+        else gettext("You are on no leaderboard of this course.")
+    )
     return flash.redirect(place, service.secret, done)
 
 
@@ -52,7 +58,7 @@ def _page(
     grading = task_gradings(service.store, found.course.id).get(found.task.id, TaskGrading())
     if grading.leaderboard is None:
         place = f"/courses/{found.course.id}/tasks/{found.task.id}"
-        return flash.redirect(place, service.secret, "This task has no leaderboard.", kind="note")
+        return flash.redirect(place, service.secret, gettext("This task has no leaderboard."), kind="note")
     hidden = feedback_opens_at(service.store, found.task.id, visitor.account.id)
     hidden = None if visitor.teaches(found.course.id) else hidden
     board = leaderboard(service, found.task, grading, visitor.account.id) if hidden is None else None

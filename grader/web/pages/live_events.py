@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from grader.store.queue import QueuePlace
+from grader.translation import gettext
 from grader.web.live.event_hub import AttemptEnded, EventHub, KeepAlive, TooManyWatchersError
 from grader.web.live.public_events import public_event, public_place, stream_message
 from grader.web.security.access import SignedIn, VisibleAttempt
@@ -35,9 +36,8 @@ async def live(
     try:
         hub.admit(visitor.account.id)
     except TooManyWatchersError:
-        raise HTTPException(
-            503, "Too many pages are watching just now. Load this one again by hand.", {"Retry-After": "10"}
-        ) from None
+        text = gettext("Too many pages are watching just now. Load this one again by hand.")
+        raise HTTPException(503, text, {"Retry-After": "10"}) from None
     if last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 18:
         # A browser that comes back knows better than the address that it once opened.
         after = int(last_event_id)

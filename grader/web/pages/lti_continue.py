@@ -21,17 +21,17 @@ from grader.store.lti_launches import move_launch, set_launched_person
 from grader.store.lti_rosters import ask_for_roster
 from grader.store.people import Account, account
 from grader.store.tables.person import Role
+from grader.translation import gettext
 from grader.web.lti import arrival
 from grader.web.lti.arrival import Arrival, LaunchRefusal
 from grader.web.lti.framed import refused_page
 from grader.web.security.access import MaybeVisitor, Public, Visitor
-from grader.web.security.sign_in import end_present_session
+from grader.web.security.sign_in import end_present_session, start_session
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter(dependencies=[Public])
 _AT = "/lti/continue"
-_OVER = LaunchRefusal("This launch is over", "Open the link in your course once more.")
 _NEW = "new"
 _TRIES = 50
 
@@ -43,7 +43,7 @@ def go_on(request: Request, service: ServiceDep, visitor: MaybeVisitor, launch: 
         return _moved(service, request, launch)
     came = arrival.kept_launch(service, request)
     if came is None:
-        return refused_page(service, request, _OVER)
+        return refused_page(service, request, _over())
     return _next(service, request, came, visitor)
 
 
@@ -65,7 +65,7 @@ def choose_account(request: Request, service: ServiceDep, visitor: MaybeVisitor,
     response = RedirectResponse(_AT, 303)
     if visitor is None or visitor.account.id != who.id:
         end_present_session(service, request)
-        service.sessions.start(response, who, secure=service.secure(request))
+        start_session(service, request, response, who)
     return response
 
 
@@ -75,7 +75,7 @@ def choose_course(request: Request, service: ServiceDep, visitor: MaybeVisitor, 
     came = arrival.kept_launch(service, request)
     facts = None if came is None else came.facts
     if came is None or facts is None or not _is_theirs(came, visitor) or not came.teaches:
-        return refused_page(service, request, _OVER)
+        return refused_page(service, request, _over())
     assert visitor is not None
     offered = _offered(service, visitor)
     chosen = form.one_of("course", [*(str(one.id) for one in offered), *_new_course(came)] or [""])
@@ -99,13 +99,13 @@ def _moved(service: WebService, request: Request, token: str) -> Response:
     ours = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
     came = arrival.launch_of_token(service, token) if ours else None
     if came is None or not move_launch(service.store, came.launch.id):
-        return refused_page(service, request, _OVER)
+        return refused_page(service, request, _over())
     response = RedirectResponse(_AT, 303)
     arrival.keep_launch(service, request, response, came.launch.id)
     who = None if came.launch.person_id is None else account(service.store, came.launch.person_id)
     if who is not None:
         end_present_session(service, request)
-        service.sessions.start(response, who, secure=service.secure(request))
+        start_session(service, request, response, who)
     return response
 
 
@@ -113,7 +113,7 @@ def _next(service: WebService, request: Request, came: Arrival, visitor: Visitor
     if came.launch.person_id is None:
         return service.render(request, "lti/account.html.j2", visitor=visitor, came=came)
     if not _is_theirs(came, visitor):
-        return refused_page(service, request, _OVER)
+        return refused_page(service, request, _over())
     assert visitor is not None
     if came.facts is None:
         return RedirectResponse("/", 303)
@@ -121,8 +121,10 @@ def _next(service: WebService, request: Request, came: Arrival, visitor: Visitor
     if found is None and came.teaches:
         return _course_page(service, request, came, visitor, SubmittedForm({}, {}))
     if found is None:
-        text = "Your instructor has not connected this course to the grader yet. They open the link once, and choose."
-        return refused_page(service, request, LaunchRefusal("Not connected yet", text))
+        text = gettext(
+            "Your instructor has not connected this course to the grader yet. They open the link once, and choose."
+        )
+        return refused_page(service, request, LaunchRefusal(gettext("Not connected yet"), text))
     place = arrival.place_in(service, came, found, visitor.account.id)
     if isinstance(place, LaunchRefusal):
         return refused_page(service, request, place)
@@ -137,10 +139,16 @@ def _linked(service: WebService, came: Arrival, visitor: Visitor) -> Account | L
         return may
     if link(service.store, visitor.account.id, came.identity) is LinkResult.ANOTHERS:
         return LaunchRefusal(
-            "Another account has this identity",
-            f"Who you are on {came.platform.terms.name} is joined to another account of the grader already.",
+            gettext("Another account has this identity"),
+            gettext("Who you are on {platform} is joined to another account of the grader already.").format(
+                platform=came.platform.terms.name
+            ),
         )
     return may
+
+
+def _over() -> LaunchRefusal:
+    return LaunchRefusal(gettext("This launch is over"), gettext("Open the link in your course once more."))
 
 
 def _is_theirs(came: Arrival, visitor: Visitor | None) -> bool:

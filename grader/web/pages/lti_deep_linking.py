@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from grader.store.people import Account, account
+from grader.translation import gettext
 from grader.web.lti.arrival import Arrival, LaunchRefusal, known_person, launch_of_token, may_be_launched
 from grader.web.lti.content_choice import answer_page, choice_page
 from grader.web.lti.framed import refused_page
@@ -27,8 +28,8 @@ def choose(request: Request, service: ServiceDep, form: FormDep) -> Response:
     """The tasks that were chosen, on their way to the platform; or, once the course is connected, the choice."""
     came = launch_of_token(service, form.text("launch"))
     if came is None:
-        text = "This page stood open for too long. Close it and choose the content once more."
-        return refused_page(service, request, LaunchRefusal("Too late", text))
+        text = gettext("This page stood open for too long. Close it and choose the content once more.")
+        return refused_page(service, request, LaunchRefusal(gettext("Too late"), text))
     who = _account(service, came)
     if isinstance(who, LaunchRefusal):
         return refused_page(service, request, who)

@@ -17,19 +17,19 @@ from grader.store.lti_launches import launch, record_launch, set_launched_person
 from grader.store.lti_platforms import LearningPlatform, note_asked_deployment, platform
 from grader.store.people import Account, account
 from grader.store.tables.person import Role
+from grader.translation import gettext
 from grader.web.lti import arrival
 from grader.web.lti.arrival import Arrival, LaunchRefusal
 from grader.web.lti.content_choice import choice_page
 from grader.web.lti.framed import framed_page, is_framed, refused_page
 from grader.web.lti.login_state import LoginState, drop_state, read_state
 from grader.web.security.access import Public
-from grader.web.security.sign_in import end_present_session
+from grader.web.security.sign_in import end_present_session, start_session
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep
 
 router = APIRouter(dependencies=[Public])
 _MOST = 100_000
-_CAME_NO_FURTHER = "The launch came no further"
 
 
 @router.post("/lti/launch")
@@ -38,12 +38,10 @@ def begin(request: Request, service: ServiceDep, form: FormDep) -> Response:
     secure = service.secure(request)
     state = read_state(request, service.secret, form.text("state"), secure=secure)
     if isinstance(state, str):
-        return refused_page(service, request, LaunchRefusal(_CAME_NO_FURTHER, state))
+        return refused_page(service, request, _no_further(state))
     found = platform(service.store, state.platform_id)
     if found is None or not found.enabled:
-        return refused_page(
-            service, request, LaunchRefusal(_CAME_NO_FURTHER, "The platform is switched off here.")
-        )
+        return refused_page(service, request, _no_further(gettext("The platform is switched off here.")))
     told = _message(service, found, state, form.text("id_token", most=_MOST), form.text("error", most=200))
     response = (
         refused_page(service, request, told)
@@ -58,17 +56,31 @@ def _message(
     service: WebService, found: LearningPlatform, state: LoginState, token: str, error: str
 ) -> LaunchMessage | LaunchRefusal:
     if not token:
-        said = f"Your platform answered {error!r}." if error else "Your platform did not say who you are."
-        return LaunchRefusal(_CAME_NO_FURTHER, f"{said} Sign in there and follow the link once more.")
+        text = (
+            gettext("Your platform answered {error}. Sign in there and follow the link once more.")
+            if error
+            else gettext(
+                "Your platform did not say who you are. Sign in there and follow the link once more."
+            )
+        )
+        return _no_further(text.format(error=repr(error)))
     try:
         return read_launch(token, found.terms, state.nonce)
     except UnknownDeploymentError as unknown:
         note_asked_deployment(service.store, found.id, unknown.deployment)
-        return LaunchRefusal(_CAME_NO_FURTHER, f"{_sentence(unknown)}")
+        text = gettext(
+            "The deployment {deployment} of this platform is not allowed yet; an administrator of the grader allows it "
+            "on the platform's page."
+        )
+        return _no_further(text.format(deployment=f"{unknown.deployment!r:.80}"))
     except LaunchRefusedError as refused:
-        return LaunchRefusal(_CAME_NO_FURTHER, f"What {found.terms.name} sent is not believed: {refused}.")
+        return _no_further(
+            gettext("What {platform} sent is not believed: {reason}.").format(
+                platform=found.terms.name, reason=refused
+            )
+        )
     except PlatformError as away:
-        return LaunchRefusal(_CAME_NO_FURTHER, f"{_sentence(away)} Try again in a minute.")
+        return _no_further(gettext("{problem} Try again in a minute.").format(problem=_sentence(away)))
 
 
 def _recorded(
@@ -78,7 +90,7 @@ def _recorded(
     launch_id = record_launch(service.store, found.id, state.nonce, said)
     kept = None if launch_id is None else launch(service.store, launch_id)
     if kept is None:
-        return LaunchRefusal(_CAME_NO_FURTHER, "This launch was used before. Follow the link once more.")
+        return _no_further(gettext("This launch was used before. Follow the link once more."))
     return Arrival(kept, message, found)
 
 
@@ -99,7 +111,7 @@ def _go_on(service: WebService, request: Request, came: Arrival | LaunchRefusal)
     arrival.keep_launch(service, request, response, came.launch.id)
     if who is not None:
         end_present_session(service, request)
-        service.sessions.start(response, who, secure=service.secure(request))
+        start_session(service, request, response, who)
     return response
 
 
@@ -112,6 +124,10 @@ def _account(service: WebService, came: Arrival) -> Account | LaunchRefusal | No
     if came.message.role in (Role.INSTRUCTOR, Role.ASSISTANT):
         return None
     return arrival.account_of_arrival(service, came)
+
+
+def _no_further(text: str) -> LaunchRefusal:
+    return LaunchRefusal(gettext("The launch came no further"), text)
 
 
 def _sentence(error: Exception) -> str:

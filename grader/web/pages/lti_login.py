@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from grader.store.lti_platforms import LearningPlatform, platforms_of_issuer
+from grader.translation import gettext
 from grader.web.lti.arrival import LaunchRefusal
 from grader.web.lti.framed import framed_page, is_framed, refused_page
 from grader.web.lti.login_state import begin_login
@@ -43,15 +44,15 @@ def keys(service: ServiceDep) -> dict[str, object]:
 
 def _begin(service: WebService, request: Request, said: dict[str, str]) -> Response:
     if not said["iss"] or not said["login_hint"]:
-        text = "This address is for learning platforms: open the link in your course there."
-        return refused_page(service, request, LaunchRefusal("Nothing to begin with", text), 400)
+        text = gettext("This address is for learning platforms: open the link in your course there.")
+        return refused_page(service, request, LaunchRefusal(gettext("Nothing to begin with"), text), 400)
     found = _platform(service, said["iss"], said["client_id"])
     if found is None:
-        text = (
-            f"This grader knows no learning platform {said['iss'][:200]!r} with that client id. An administrator of "
-            "the grader adds it."
-        )
-        return refused_page(service, request, LaunchRefusal("An unknown platform", text))
+        text = gettext(
+            "This grader knows no learning platform {issuer} with that client id. An administrator of the grader "
+            "adds it."
+        ).format(issuer=repr(said["iss"][:200]))
+        return refused_page(service, request, LaunchRefusal(gettext("An unknown platform"), text))
     if is_framed(request) and urlsplit(said["target_link_uri"]).path != _CHOOSING:
         # Begun anew in a window of its own: there no browser keeps cookies back, and our pages refuse to be framed.
         again = f"/lti/login?{urlencode({name: value for name, value in said.items() if value})}"

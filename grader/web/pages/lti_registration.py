@@ -14,6 +14,7 @@ from grader.store.lti_platforms import (
     registration_open,
     take_registration,
 )
+from grader.translation import gettext
 from grader.web.lti.arrival import LaunchRefusal
 from grader.web.lti.framed import framed_page, refused_page
 from grader.web.security.access import Public
@@ -21,10 +22,6 @@ from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep
 
 router = APIRouter(dependencies=[Public])
-_ENDED = LaunchRefusal(
-    "This link has ended",
-    "A registration link holds for an hour and for one platform. An administrator of the grader makes another.",
-)
 _MOST = 4000
 
 
@@ -38,10 +35,12 @@ def ask(
 ) -> Response:
     """Who wants to be registered, and the button that does it."""
     if not registration_open(service.store, token):
-        return refused_page(service, request, _ENDED)
+        return refused_page(service, request, _ended())
     if not openid_configuration:
-        text = "This address is for your learning platform: paste it there, where tools register themselves."
-        return refused_page(service, request, LaunchRefusal("Not here", text), 400)
+        text = gettext(
+            "This address is for your learning platform: paste it there, where tools register themselves."
+        )
+        return refused_page(service, request, LaunchRefusal(gettext("Not here"), text), 400)
     found = _configuration(openid_configuration[:_MOST])
     if isinstance(found, LaunchRefusal):
         return refused_page(service, request, found, 400)
@@ -62,7 +61,7 @@ def do_register(request: Request, service: ServiceDep, form: FormDep) -> Respons
     """Register, with the platform and here."""
     token = form.text("token")
     if not take_registration(service.store, token):
-        return refused_page(service, request, _ENDED)
+        return refused_page(service, request, _ended())
     done = _register(
         service,
         request,
@@ -87,12 +86,21 @@ def _register(
         terms = register_tool(found, platform_token, service.site(request))
         register(service.store, token, terms)
     except (PlatformError, UsageError) as error:
-        return LaunchRefusal("The registration came to nothing", f"{error}.")
+        return LaunchRefusal(gettext("The registration came to nothing"), f"{error}.")
     return terms.name
+
+
+def _ended() -> LaunchRefusal:
+    return LaunchRefusal(
+        gettext("This link has ended"),
+        gettext(
+            "A registration link holds for an hour and for one platform. An administrator of the grader makes another."
+        ),
+    )
 
 
 def _configuration(address: str) -> PlatformConfiguration | LaunchRefusal:
     try:
         return read_configuration(address)
     except PlatformError as error:
-        return LaunchRefusal("The platform cannot be registered", f"{error}.")
+        return LaunchRefusal(gettext("The platform cannot be registered"), f"{error}.")

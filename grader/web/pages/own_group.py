@@ -9,11 +9,13 @@ from grader.errors import UsageError
 from grader.store import learner_groups
 from grader.store.courses import CourseFacts
 from grader.store.grading_rules import grading_rules
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import SignedIn, VisibleCourse, Visitor
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 
@@ -29,14 +31,14 @@ def form_one(
     request: Request, service: ServiceDep, visitor: SignedIn, course: VisibleCourse, form: FormDep
 ) -> Response:
     """Form a group and be its first member."""
-    name, person_id = form.needed("name", "A name"), visitor.account.id
+    name, person_id = form.needed("name", gettext("A name")), visitor.account.id
     if form.good:
         try:
             learner_groups.form_group(service.store, course.id, name, person_id=person_id)
         except UsageError as error:
-            form.errors["name"] = f"{error}"
+            form.errors["name"] = problem_text(error)
         else:
-            done = f"{name} is formed. Give its code to those who shall join."
+            done = gettext("{group} is formed. Give its code to those who shall join.").format(group=name)
             return flash.redirect(f"/courses/{course.id}/group", service.secret, done)
     return _page(request, service, visitor, course, form, 422)
 
@@ -46,14 +48,16 @@ def join(
     request: Request, service: ServiceDep, visitor: SignedIn, course: VisibleCourse, form: FormDep
 ) -> Response:
     """Join a group by its code."""
-    code = form.needed("code", "A code")
+    code = form.needed("code", gettext("A code"))
     if form.good:
         try:
             name = learner_groups.join_group(service.store, course.id, code, person_id=visitor.account.id)
         except UsageError as error:
-            form.errors["code"] = f"{error}"
+            form.errors["code"] = problem_text(error)
         else:
-            done = f"You are in {name}. What it hands in from now on counts for you."
+            done = gettext("You are in {group}. What it hands in from now on counts for you.").format(
+                group=name
+            )
             return flash.redirect(f"/courses/{course.id}/group", service.secret, done)
     return _page(request, service, visitor, course, form, 422)
 
@@ -66,17 +70,18 @@ def leave(
     place = f"/courses/{course.id}/group"
     if not is_confirmed(form):
         question = Question(
-            "Leave your group?",
-            "What it hands in afterwards does not count for you. What it handed in until now does.",
-            "Leave it",
+            gettext("Leave your group?"),
+            gettext("What it hands in afterwards does not count for you. What it handed in until now does."),
+            gettext("Leave it"),
             place,
         )
         return ask_first(service, request, visitor, question)
     try:
         learner_groups.leave_group(service.store, course.id, person_id=visitor.account.id)
     except UsageError as error:
-        return flash.redirect(place, service.secret, f"Nothing was changed: {error}.", kind="problem")
-    return flash.redirect(place, service.secret, "You hand in alone now.")
+        text = gettext("Nothing was changed: {problem}.").format(problem=problem_text(error))
+        return flash.redirect(place, service.secret, text, kind="problem")
+    return flash.redirect(place, service.secret, gettext("You hand in alone now."))
 
 
 def _page(

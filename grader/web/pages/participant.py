@@ -12,7 +12,9 @@ from grader.store.enrolments import Participant
 from grader.store.erasure import erase
 from grader.store.mailboxes import bounced_reason
 from grader.store.tables.person import COURSE_ROLES, Role
+from grader.translation import N_, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.role_names import role_name
 from grader.web.security.access import Id, not_found
 from grader.web.security.sign_in import need_passwords
 from grader.web.staff import accounts
@@ -24,11 +26,16 @@ from grader.web.staff.roster import MAX_DETAIL
 
 router = APIRouter()
 _MEANS = {
-    Role.ASSISTANT: "They read, comment and decide attempts of the learners of their section, or of all if they are in"
-    " none. They see no settings and change nobody's part.",
-    Role.OBSERVER: "They see how the learners of their section do, or all if they are in none, and change nothing.",
-    Role.INSTRUCTOR: "They see and change everything in the course: all scripts and grades, the dates, and who takes"
-    " part.",
+    Role.ASSISTANT: N_(
+        "They read, comment and decide attempts of the learners of their section, or of all if they are in none. They "
+        "see no settings and change nobody's part."
+    ),
+    Role.OBSERVER: N_(
+        "They see how the learners of their section do, or all if they are in none, and change nothing."
+    ),
+    Role.INSTRUCTOR: N_(
+        "They see and change everything in the course: all scripts and grades, the dates, and who takes part."
+    ),
 }
 
 
@@ -45,7 +52,7 @@ def change_details(request: CourseRequestDep, person_id: Id, form: FormDep) -> R
     section, external_id = (form.text(name, most=MAX_DETAIL) or None for name in ("section", "external_id"))
     wanted = {one.person_id: EnrolmentDetails(section, external_id)}
     set_details(request.service.store, request.course.id, wanted, actor_id=request.actor)
-    return request.redirect(f"people/{one.person_id}", "Saved.")
+    return request.redirect(f"people/{one.person_id}", gettext("Saved."))
 
 
 @router.post("/courses/{course_id}/people/{person_id}/password")
@@ -68,15 +75,23 @@ def change_role(request: CourseRequestDep, person_id: Id, form: FormDep) -> Resp
         return _would_lock_out(request)
     if role not in (Role.LEARNER, one.role) and not is_confirmed(form):
         question = Question(
-            f"Make {one.name} an {role}?",
-            f"{_MEANS[role]} What {one.name} has handed in no longer stands in the gradebook.",
-            f"Make them an {role}",
+            gettext("Make {name} an {role}?").format(name=one.name, role=role_name(role)),
+            " ".join(
+                (
+                    gettext(_MEANS[role]),
+                    gettext("What {name} has handed in no longer stands in the gradebook.").format(
+                        name=one.name
+                    ),
+                )
+            ),
+            gettext("Make them an {role}").format(role=role_name(role)),
             f"{request.at}/people/{one.person_id}",
             fields=form.values,
         )
         return ask_first(request.service, request.http, request.visitor, question)
     enrolments.enrol(request.service.store, request.course.id, one.person_id, role, actor_id=request.actor)
-    return request.redirect("people", f"{one.name} is {role} in this course now.")
+    told = gettext("{name} is {role} in this course now.").format(name=one.name, role=role_name(role))
+    return request.redirect("people", told)
 
 
 @router.post("/courses/{course_id}/people/{person_id}/remove")
@@ -86,9 +101,8 @@ def remove(request: CourseRequestDep, person_id: Id) -> Response:
     if one.person_id == request.actor and not request.visitor.is_admin:
         return _would_lock_out(request)
     enrolments.leave(request.service.store, request.course.id, one.person_id, actor_id=request.actor)
-    return request.redirect(
-        "people", f"{one.name} takes no part any more. What they handed in is kept until it is erased."
-    )
+    told = gettext("{name} takes no part any more. What they handed in is kept until it is erased.")
+    return request.redirect("people", told.format(name=one.name))
 
 
 @router.post("/courses/{course_id}/people/{person_id}/erase")
@@ -98,14 +112,16 @@ def do_erase(request: CourseRequestDep, person_id: Id, form: FormDep) -> Respons
     if not accounts.may_manage(request.service.store, request.visitor, one.person_id):
         return request.redirect(f"people/{one.person_id}", _not_yours(one), kind="problem")
     if form.text("confirm").casefold() != one.login:
-        return _page(request, one, f"Type {one.login} to confirm.", 422)
+        return _page(request, one, gettext("Type {login} to confirm.").format(login=one.login), 422)
     try:
         gone = erase(request.service.store, request.service.files, one.person_id, actor_id=request.actor)
     except UsageError as error:
         return request.redirect("people", f"{error}", kind="problem")
+    told = gettext(
+        "Erased, with {num_submissions} submissions and {num_files} files. Nothing brings it back."
+    )
     return request.redirect(
-        "people",
-        f"Erased, with {gone.num_submissions} submissions and {gone.num_files} files. Nothing brings it back.",
+        "people", told.format(num_submissions=gone.num_submissions, num_files=gone.num_files)
     )
 
 
@@ -123,7 +139,7 @@ def _page(request: CourseRequest, one: Participant, error: str, status_code: int
             "refusal": _not_yours(one),
             "myself": one.person_id == request.actor,
             "titles": {one.id: one.terms.title for one in request.tasks()},
-            "roles": [(role, role) for role in COURSE_ROLES],
+            "roles": [(role, role_name(role)) for role in COURSE_ROLES],
             "error": error,
         },
         status_code,
@@ -141,12 +157,12 @@ def _participant(request: CourseRequest, person_id: int) -> Participant:
 
 def _would_lock_out(request: CourseRequest) -> Response:
     return request.redirect(
-        "people", "You would lock yourself out; let another instructor do it.", kind="problem"
+        "people", gettext("You would lock yourself out; let another instructor do it."), kind="problem"
     )
 
 
 def _not_yours(one: Participant) -> str:
-    return (
-        f"{one.name} has or had a part in courses that you do not teach, has an account from elsewhere, or is more than"
-        " a learner (or it is your own account), so only an administrator may do this."
-    )
+    return gettext(
+        "{name} has or had a part in courses that you do not teach, has an account from elsewhere, or is more than a "
+        "learner (or it is your own account), so only an administrator may do this."
+    ).format(name=one.name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.report.wording import plural
 from grader.store import enrolments
 from grader.store.delivery_channels import mail_problem
 from grader.store.enrolment_details import set_section
@@ -17,6 +17,7 @@ from grader.store.one_time_passwords import without_own_password
 from grader.store.personal_invitations import personal_invitations
 from grader.store.roster_imports import RosterLine
 from grader.store.tables.person import Role
+from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.sign_in import need_passwords
 from grader.web.staff import accounts
@@ -51,7 +52,7 @@ def show(request: ReaderRequestDep, section: str = "", q: str = "", page: int = 
 @router.post("/courses/{course_id}/people")
 def add(request: CourseRequestDep, form: FormDep) -> Response:
     """One more learner, with an account that is made if there is none."""
-    login, name = form.needed("login", "A login").casefold(), form.needed("name", "A name")
+    login, name = form.needed("login", gettext("A login")).casefold(), form.needed("name", gettext("A name"))
     section = form.text("section", most=MAX_DETAIL) or None
     trouble = problem_with(login, name) if form.good else None
     if trouble is not None:
@@ -61,10 +62,12 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     one = RosterLine(0, login, name, email=login if "@" in login else None, section=section)
     planned = accounts.plan(request.service.store, request.course.id, [one])
     if planned[0].inside is not None:
-        return request.redirect("people", f"{one.login} takes part already.", kind="note")
+        told = gettext("{login} takes part already.").format(login=one.login)
+        return request.redirect("people", told, kind="note")
     made = accounts.add_one(request.service, request.course.id, one, actor_id=request.actor)
     if not request.service.sign_on.local_passwords:
-        return request.redirect("people", f"{made.name} takes part now, and comes in by signing on.")
+        told = gettext("{name} takes part now, and comes in by signing on.").format(name=made.name)
+        return request.redirect("people", told)
     return handouts(request, (made,))
 
 
@@ -77,8 +80,17 @@ def put_into_section(request: CourseRequestDep, form: FormDep) -> Response:
     section = form.text("section", most=MAX_DETAIL) or None
     ids = [one.person_id for one in chosen]
     number = set_section(request.service.store, request.course.id, ids, section, actor_id=request.actor)
-    where = "no section" if section is None else f"section {section}"
-    return request.redirect("people", f"{_people(number)} changed: in {where} now.")
+    if section is None:
+        told = counted(
+            "%(num)s person changed: in no section now.", "%(num)s people changed: in no section now.", number
+        )
+    else:
+        told = counted(
+            "%(num)s person changed: in section {section} now.",
+            "%(num)s people changed: in section {section} now.",
+            number,
+        ).format(section=section)
+    return request.redirect("people", told)
 
 
 @router.post("/courses/{course_id}/people/passwords")
@@ -87,7 +99,7 @@ def reissue(request: CourseRequestDep) -> Response:
     need_passwords(request.service)
     made = accounts.reissue_passwords(request.service, request.visitor, request.course.id)
     if not made:
-        return request.redirect("people", "Everybody has chosen a password by now.", kind="note")
+        return request.redirect("people", gettext("Everybody has chosen a password by now."), kind="note")
     return handouts(request, made)
 
 
@@ -101,15 +113,23 @@ def reset_many(request: CourseRequestDep, form: FormDep) -> Response:
     ids = [one.person_id for one in chosen]
     allowed = accounts.managed(request.service.store, request.visitor, ids)
     if not allowed:
-        text = "None of these accounts is yours to look after; an administrator can give them new passwords."
+        text = gettext(
+            "None of these accounts is yours to look after; an administrator can give them new passwords."
+        )
         return request.redirect("people", text, kind="problem")
     if not is_confirmed(form):
-        left = len(ids) - len(allowed)
+        told = [gettext("The passwords that they have stop working, and their sessions and tokens end.")]
+        if len(ids) > len(allowed):
+            left = gettext("{number} of the ticked have accounts that are not yours to look after.")
+            told.append(left.format(number=len(ids) - len(allowed)))
         question = Question(
-            f"New one-time passwords for {_people(len(allowed))}?",
-            "The passwords that they have stop working, and their sessions and tokens end."
-            + (f" {left} of the ticked have accounts that are not yours to look after." if left else ""),
-            "Make new passwords",
+            counted(
+                "New one-time passwords for %(num)s person?",
+                "New one-time passwords for %(num)s people?",
+                len(allowed),
+            ),
+            " ".join(told),
+            gettext("Make new passwords"),
             f"{request.at}/people",
             fields=form.values,
         )
@@ -165,12 +185,17 @@ def _page(
 
 def _counts(found: Sequence[Participant]) -> str:
     """How many there are of each role, as a sentence."""
-    told = []
-    for role in (Role.LEARNER, Role.ASSISTANT, Role.OBSERVER, Role.INSTRUCTOR):
-        number = sum(one.role is role for one in found)
-        if number or role is Role.LEARNER:
-            told.append(plural(number, role.value))
-    return f"{', '.join(told[:-1])} and {told[-1]}." if len(told) > 1 else f"{told[0]}."
+    number = Counter(one.role for one in found)
+    told = [counted("%(num)s learner", "%(num)s learners", number[Role.LEARNER])]
+    if number[Role.ASSISTANT]:
+        told.append(counted("%(num)s assistant", "%(num)s assistants", number[Role.ASSISTANT]))
+    if number[Role.OBSERVER]:
+        told.append(counted("%(num)s observer", "%(num)s observers", number[Role.OBSERVER]))
+    if number[Role.INSTRUCTOR]:
+        told.append(counted("%(num)s instructor", "%(num)s instructors", number[Role.INSTRUCTOR]))
+    if len(told) == 1:
+        return f"{told[0]}."
+    return gettext("{several} and {last}.").format(several=", ".join(told[:-1]), last=told[-1])
 
 
 def _holds(one: Participant, text: str) -> bool:
@@ -193,8 +218,4 @@ def _ticked(request: CourseRequest, form: SubmittedForm) -> list[Participant]:
 
 
 def _tick_first(request: CourseRequest) -> Response:
-    return request.redirect("people", "Tick the people first.", kind="problem")
-
-
-def _people(number: int) -> str:
-    return "1 person" if number == 1 else f"{number} people"
+    return request.redirect("people", gettext("Tick the people first."), kind="problem")

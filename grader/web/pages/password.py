@@ -10,10 +10,11 @@ from starlette.responses import Response
 from grader.errors import UsageError
 from grader.store import people
 from grader.store.people import Account
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import SignedIn, Visitor
 from grader.web.security.rate_limits import RateExceeded
-from grader.web.security.sign_in import AT_ONCE, need_passwords, sign_in
+from grader.web.security.sign_in import AT_ONCE, need_passwords, password_problem, sign_in, start_session
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
@@ -42,27 +43,35 @@ def change(
     if not account.must_change:
         known = sign_in(service, request, account.login, current)
         if isinstance(known, RateExceeded):
-            wait = f"Too many wrong tries. Wait {max(1, round(known.wait_s / 60))} min."
+            wait = gettext("Too many wrong tries. Wait {minutes} min.").format(
+                minutes=max(1, round(known.wait_s / 60))
+            )
             return _form(request, service, visitor, {"current": wait}, 429)
         if not isinstance(known, Account):
-            return _form(request, service, visitor, {"current": "This is not your present password."}, 422)
+            return _form(
+                request, service, visitor, {"current": gettext("This is not your present password.")}, 422
+            )
     if new != again:
         return _form(
-            request, service, visitor, {"again": "The two are not the same. Type the new one twice."}, 422
+            request,
+            service,
+            visitor,
+            {"again": gettext("The two are not the same. Type the new one twice.")},
+            422,
         )
     try:
         with AT_ONCE:
             people.set_password(service.store, account.id, new, must_change=False, actor_id=account.id)
-    except UsageError as error:
-        return _form(request, service, visitor, {"new": f"{str(error)[:1].upper()}{str(error)[1:]}."}, 422)
+    except UsageError:
+        return _form(request, service, visitor, {"new": password_problem(new)}, 422)
     response = flash.redirect(
         "/",
         service.secret,
-        "Your password is changed. Other browsers are signed out, and your tokens have ended.",
+        gettext("Your password is changed. Other browsers are signed out, and your tokens have ended."),
     )
     fresh = people.account(service.store, account.id)
     if fresh is not None:
-        service.sessions.start(response, fresh, secure=service.secure(request))
+        start_session(service, request, response, fresh)
     return response
 
 

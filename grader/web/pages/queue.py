@@ -9,6 +9,7 @@ from grader.store import queue
 from grader.store.claims import EVERYTHING
 from grader.store.queue_overview import running_attempts, waiting_counts
 from grader.store.tables.attempt import Lane
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import AnyStaff
 from grader.web.service import ServiceDep, WebService
@@ -49,20 +50,24 @@ def pause(service: ServiceDep, visitor: AnyStaff, form: FormDep) -> Response:
     reason = form.text("reason", most=300)
     known = {value for value, _ in _gates(_needs(service))}
     if gate not in known:
-        return flash.redirect("/queue", service.secret, "Choose what to pause.", kind="problem")
+        return flash.redirect("/queue", service.secret, gettext("Choose what to pause."), kind="problem")
     if not reason:
         return flash.redirect(
-            "/queue", service.secret, "Say why: learners who wait can read it.", kind="problem"
+            "/queue", service.secret, gettext("Say why: learners who wait can read it."), kind="problem"
         )
     queue.pause(service.store, gate, reason=reason, actor_id=visitor.account.id)
-    return flash.redirect("/queue", service.secret, "Paused. What runs goes on; submissions are still taken.")
+    return flash.redirect(
+        "/queue", service.secret, gettext("Paused. What runs goes on; submissions are still taken.")
+    )
 
 
 @router.post("/queue/resume")
 def resume(service: ServiceDep, visitor: AnyStaff, form: FormDep) -> Response:
     """Let it go on."""
     opened = queue.resume(service.store, form.text("gate", most=40), actor_id=visitor.account.id)
-    return flash.redirect("/queue", service.secret, "It goes on." if opened else "That was not paused.")
+    return flash.redirect(
+        "/queue", service.secret, gettext("It goes on.") if opened else gettext("That was not paused.")
+    )
 
 
 @router.post("/queue/drain")
@@ -71,7 +76,9 @@ def drain(service: ServiceDep, visitor: AnyStaff, form: FormDep) -> Response:
     name = form.text("worker", most=120)
     done = queue.drain_worker(service.store, name, actor_id=visitor.account.id)
     message = (
-        f"{name} finishes what it has, takes nothing more, and ends." if done else "There is no such worker."
+        gettext("{name} finishes what it has, takes nothing more, and ends.").format(name=name)
+        if done
+        else gettext("There is no such worker.")
     )
     return flash.redirect("/queue", service.secret, message, kind="done" if done else "problem")
 
@@ -86,8 +93,8 @@ def _needs(service: WebService) -> set[str]:
 def _gates(needs: set[str]) -> list[tuple[str, str]]:
     """What can be paused: name and words."""
     return [
-        (EVERYTHING, "everything"),
-        (Lane.REGRADE.value, "regrades only"),
-        (Lane.INTERACTIVE.value, "what learners hand in"),
-        *((need, f"what needs {need}") for need in sorted(needs)),
+        (EVERYTHING, gettext("everything")),
+        (Lane.REGRADE.value, gettext("regrades only")),
+        (Lane.INTERACTIVE.value, gettext("what learners hand in")),
+        *((need, gettext("what needs {need}").format(need=need)) for need in sorted(needs)),
     ]

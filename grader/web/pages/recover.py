@@ -10,11 +10,12 @@ from starlette.responses import Response
 
 from grader.store import people, sessions
 from grader.store.people import Account
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import Public
 from grader.web.security.recovery import LIFETIME_S, RecoveryKeys
 from grader.web.security.sessions import Session
-from grader.web.security.sign_in import end_present_session
+from grader.web.security.sign_in import end_present_session, start_session
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter(dependencies=[Public])
@@ -34,8 +35,8 @@ def enter(request: Request, service: ServiceDep, key: Annotated[str, Form()] = "
     sessions.end_session(service.store, session.nonce, lifetime_s=LIFETIME_S)
     people.signed_in(service.store, account.id)
     end_present_session(service, request)
-    response = flash.redirect("/account", service.secret, "You are in. The link works no more.")
-    service.sessions.start(response, account, secure=service.secure(request))
+    response = flash.redirect("/account", service.secret, gettext("You are in. The link works no more."))
+    start_session(service, request, response, account)
     return response
 
 
@@ -49,6 +50,8 @@ def _opened(service: WebService, key: str) -> tuple[Account, Session]:
     if session is None or account is None:
         raise HTTPException(
             403,
-            "This link was used, is older than half an hour, or is not whole. `grader recover` makes another.",
+            gettext(
+                "This link was used, is older than half an hour, or is not whole. `grader recover` makes another."
+            ),
         )
     return account, session

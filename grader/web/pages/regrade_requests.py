@@ -10,11 +10,13 @@ from grader.model.grade import Verdict
 from grader.store import reviews
 from grader.store.regrade_requests import decide_request, requests_about
 from grader.store.tables.regrade_request import RequestDecision
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, StaffAttempt, not_found
 from grader.web.service import ServiceDep
 from grader.web.staff.form import FormDep
 from grader.web.staff.review_page import ReviewForm, review_page
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 _DECISIONS = ("keep", "override", "changed")
@@ -33,14 +35,14 @@ def decide(
     """Keep the grade, override it, or say that it was changed; with a reply that the learner reads."""
     if request_id not in {one.id for one in requests_about(service.store, facts.id)}:
         raise not_found()
-    reply = form.needed("request_reply", "A reply")
+    reply = form.needed("request_reply", gettext("A reply"))
     how = form.one_of("decision", _DECISIONS)
     try:
         if how == "override":
             verdict = form.one_of("request_verdict", _VERDICTS)
             points = form.number("request_points", least=0, most=facts.max_points or 0.0)
             if points is None and "request_points" not in form.errors:
-                form.errors["request_points"] = "Points are needed."
+                form.errors["request_points"] = gettext("Points are needed.")
             if form.good and points is not None:
                 actor = visitor.account.id
                 reviews.override(service.store, facts.id, Verdict(verdict), points, reply, actor_id=actor)
@@ -48,9 +50,8 @@ def decide(
             decision = RequestDecision.KEPT if how == "keep" else RequestDecision.CHANGED
             decide_request(service.store, request_id, decision, reply, actor_id=visitor.account.id)
     except UsageError as error:
-        form.errors["request_reply"] = f"{error}"
+        form.errors["request_reply"] = problem_text(error)
     if not form.good:
         return review_page(request, service, visitor, facts, ReviewForm(form), 422)
-    return flash.redirect(
-        f"/courses/{facts.course_id}/review", service.secret, f"Decided; {facts.person} reads your reply."
-    )
+    done = gettext("Decided; {person} reads your reply.").format(person=facts.person)
+    return flash.redirect(f"/courses/{facts.course_id}/review", service.secret, done)

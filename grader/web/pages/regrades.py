@@ -10,7 +10,6 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.report.wording import plural
 from grader.store import regrades
 from grader.store.attempts import attempt, attempts
 from grader.store.class_submissions import judged_by_another_version
@@ -19,13 +18,16 @@ from grader.store.enrolments import participants
 from grader.store.events import audit_of
 from grader.store.pseudonyms import anonymous_tasks
 from grader.store.tables.attempt import AttemptState, Lane
+from grader.translation import N_, counted, gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.page_zone import in_zone
 from grader.web.security.access import Id, SignedIn, StaffAttempt, StaffBatch, not_found
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.attempt_query import attempt_query
 from grader.web.staff.course_request import CourseRequestDep
 from grader.web.staff.form import FormDep
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 _ENDED = (AttemptState.JUDGED, AttemptState.FAILED)
@@ -47,7 +49,11 @@ def ask(request: CourseRequestDep, form: FormDep) -> Response:
         if len(chosen) > regrades.MOST_ATTEMPTS:
             return request.redirect(
                 "attempts",
-                f"More than {regrades.MOST_ATTEMPTS:,} attempts match; choose a task.",
+                counted(
+                    "More than %(num)s attempt matches; choose a task.",
+                    "More than %(num)s attempts match; choose a task.",
+                    regrades.MOST_ATTEMPTS,
+                ),
                 kind="problem",
             )
         if chosen and not is_confirmed(form):
@@ -56,7 +62,7 @@ def ask(request: CourseRequestDep, form: FormDep) -> Response:
         chosen = [one for one in form.ids("attempt") if _belongs(request, one)]
         if not chosen:
             return request.redirect(
-                "attempts", "Tick the attempts that shall be judged again.", kind="problem"
+                "attempts", gettext("Tick the attempts that shall be judged again."), kind="problem"
             )
     return _queue_regrade(request.service, chosen, request.actor, f"{request.at}/attempts")
 
@@ -94,24 +100,25 @@ def show(
         raise not_found()
     names = _names(service, batch.course_id, changes)
     changing = [one for one in changes if one.changes]
-    return service.render(
-        request,
-        "staff/regrade.html.j2",
-        visitor=visitor,
-        course=course_facts,
-        at=f"/courses/{course_facts.id}",
-        teaches=visitor.teaches(batch.course_id),
-        grades=visitor.grades(batch.course_id),
-        batch=batch,
-        shown=changes if all else changing,
-        num_changing=len(changing),
-        gained=sum(_accepted(one.after) and not _accepted(one.before) for one in changing),
-        lost=sum(_accepted(one.before) and not _accepted(one.after) for one in changing),
-        everything=bool(all),
-        names=names,
-        state=_state(service, batch),
-        trial=regrades.trial_of(service.store, batch.name),
-    )
+    with in_zone(course_facts.zone):
+        return service.render(
+            request,
+            "staff/regrade.html.j2",
+            visitor=visitor,
+            course=course_facts,
+            at=f"/courses/{course_facts.id}",
+            teaches=visitor.teaches(batch.course_id),
+            grades=visitor.grades(batch.course_id),
+            batch=batch,
+            shown=changes if all else changing,
+            num_changing=len(changing),
+            gained=sum(_accepted(one.after) and not _accepted(one.before) for one in changing),
+            lost=sum(_accepted(one.before) and not _accepted(one.after) for one in changing),
+            everything=bool(all),
+            names=names,
+            state=_state(service, batch),
+            trial=regrades.trial_of(service.store, batch.name),
+        )
 
 
 @router.post("/regrades/{batch}/apply")
@@ -120,20 +127,22 @@ def apply(service: ServiceDep, visitor: SignedIn, batch: StaffBatch) -> Response
     place = f"/regrades/{batch.name}"
     if _state(service, batch) == "discarded":
         return flash.redirect(
-            place, service.secret, "This regrade was discarded; ask for a new one.", kind="problem"
+            place, service.secret, gettext("This regrade was discarded; ask for a new one."), kind="problem"
         )
     number = regrades.apply(service.store, batch.name, actor_id=visitor.account.id)
-    waiting = (
-        "1 is not judged yet: apply again when it is."
-        if batch.num_open == 1
-        else f"{batch.num_open} are not judged yet: apply again when they are."
+    told = counted(
+        "Applied: %(num)s attempt counts as judged anew.",
+        "Applied: %(num)s attempts count as judged anew.",
+        number,
     )
-    rest = f" {waiting}" if batch.num_open else ""
-    return flash.redirect(
-        place,
-        service.secret,
-        f"Applied: {plural(number, 'attempt')} {'counts' if number == 1 else 'count'} as judged anew.{rest}",
-    )
+    if batch.num_open:
+        waiting = counted(
+            "%(num)s is not judged yet: apply again when it is.",
+            "%(num)s are not judged yet: apply again when they are.",
+            batch.num_open,
+        )
+        told = f"{told} {waiting}"
+    return flash.redirect(place, service.secret, told)
 
 
 @router.post("/regrades/{batch}/discard")
@@ -142,16 +151,18 @@ def discard(service: ServiceDep, visitor: SignedIn, batch: StaffBatch) -> Respon
     regrades.discard(service.store, batch.name, actor_id=visitor.account.id)
     back = "regrades" if visitor.teaches(batch.course_id) else "attempts"
     return flash.redirect(
-        f"/courses/{batch.course_id}/{back}", service.secret, "Discarded; nothing has changed."
+        f"/courses/{batch.course_id}/{back}", service.secret, gettext("Discarded; nothing has changed.")
     )
 
 
 def _ask_first(request: CourseRequestDep, number: int, form: FormDep, back: str) -> Response:
     question = Question(
-        f"Judge {plural(number, 'attempt')} again?",
-        "They run behind what learners wait for, and take as long as they took before. Nothing changes before you have "
-        "looked at the result and applied it.",
-        f"Judge {plural(number, 'attempt')} again",
+        counted("Judge %(num)s attempt again?", "Judge %(num)s attempts again?", number),
+        gettext(
+            "They run behind what learners wait for, and take as long as they took before. Nothing changes before you "
+            "have looked at the result and applied it."
+        ),
+        counted("Judge %(num)s attempt again", "Judge %(num)s attempts again", number),
         f"{request.at}/{back}",
         fields=form.values,
     )
@@ -162,11 +173,12 @@ def _queue_regrade(service: WebService, chosen: Sequence[int], actor: int, place
     try:
         batch = regrades.queue_new_runs(service.store, chosen, actor_id=actor)
     except UsageError as error:
-        return flash.redirect(place, service.secret, f"Nothing was queued: {error}.", kind="problem")
+        told = gettext("Nothing was queued: {problem}.").format(problem=problem_text(error))
+        return flash.redirect(place, service.secret, told, kind="problem")
     return flash.redirect(
         f"/regrades/{batch}",
         service.secret,
-        "Queued. Nothing counts before you have looked at it and applied it.",
+        gettext("Queued. Nothing counts before you have looked at it and applied it."),
     )
 
 
@@ -198,15 +210,14 @@ def _names(service: WebService, course_id: int, changes: Sequence[regrades.Regra
 
 
 def _state(service: WebService, batch: regrades.RegradeBatch) -> str:
-    """What became of a regrade, in one word."""
+    """What became of a regrade, in a word that `gettext` knows."""
     kinds = {one.kind for one in audit_of(service.store, f"regrade:{batch.name}")}
     if batch.num_counting:
-        return (
-            "applied" if batch.num_counting >= batch.num_judged and not batch.num_open else "partly applied"
-        )
+        whole = batch.num_counting >= batch.num_judged and not batch.num_open
+        return N_("applied") if whole else N_("partly applied")
     if "regrade_discarded" in kinds:
-        return "discarded"
-    return "under way" if batch.num_open else "ready"
+        return N_("discarded")
+    return N_("under way") if batch.num_open else N_("ready")
 
 
 def _accepted(pair: tuple[Verdict, float] | None) -> bool:

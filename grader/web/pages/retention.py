@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.report.wording import plural
 from grader.store.retention import MOST_DAYS, DueContent, RetentionRule, due_content, rule_of, set_rule
+from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
@@ -33,16 +33,24 @@ def change(request: CourseRequestDep, form: FormDep) -> Response:
     due = _due(request, rule)
     if due is not None and (due.num_evidence or due.num_scripts) and not is_confirmed(form):
         question = Question(
-            "Delete what is older?",
-            f"This deletes the evidence of {plural(due.num_evidence, 'attempt')} and the scripts of "
-            f"{plural(due.num_scripts, 'attempt')}, within minutes and for good. Grades and points stay.",
-            "Delete it",
+            gettext("Delete what is older?"),
+            gettext(
+                "This deletes {evidence} and {scripts}, within minutes and for good. Grades and points stay."
+            ).format(
+                evidence=counted(
+                    "the evidence of %(num)s attempt", "the evidence of %(num)s attempts", due.num_evidence
+                ),
+                scripts=counted(
+                    "the scripts of %(num)s attempt", "the scripts of %(num)s attempts", due.num_scripts
+                ),
+            ),
+            gettext("Delete it"),
             f"{request.at}/retention",
             fields=form.values,
         )
         return ask_first(request.service, request.http, request.visitor, question)
     set_rule(request.service.store, request.course.id, rule, actor_id=request.actor)
-    return request.redirect("retention", "The course keeps things for so long from now on.")
+    return request.redirect("retention", gettext("The course keeps things for so long from now on."))
 
 
 def _due(request: CourseRequest, rule: RetentionRule) -> DueContent | None:

@@ -14,6 +14,7 @@ from grader.store.attempt_results import results_of
 from grader.store.attempts import StoredAttempt
 from grader.store.held_attempts import HeldAttempt, held_attempts, held_since
 from grader.store.learners import ALL_LEARNERS
+from grader.translation import counted, gettext
 from grader.web import flash
 from grader.web.security.access import SignedIn, StaffAttempt
 from grader.web.service import ServiceDep
@@ -40,9 +41,9 @@ def override(
     """Let another verdict and other points hold; what was judged is kept beside them."""
     verdict = form.one_of("verdict", _CHOICES)
     points = form.number("points", least=0, most=facts.max_points or 0.0)
-    reason = form.needed("reason", "A reason")
+    reason = form.needed("reason", gettext("A reason"))
     if points is None and "points" not in form.errors:
-        form.errors["points"] = "Points are needed."
+        form.errors["points"] = gettext("Points are needed.")
     if form.good and points is not None:
         try:
             reviews.override(
@@ -52,7 +53,7 @@ def override(
             form.errors["points"] = f"{error}"
         else:
             return flash.redirect(
-                _place(facts), service.secret, "Overridden. What was judged is kept and shown below."
+                _place(facts), service.secret, gettext("Overridden. What was judged is kept and shown below.")
             )
     return review_page(request, service, visitor, facts, ReviewForm(form), 422)
 
@@ -65,7 +66,7 @@ def decide(
     waiting = held_attempts(service.store, facts.course_id, visitor.learners(facts.course_id) or ALL_LEARNERS)
     if facts.id not in held_since(service.store, [facts.id]):
         return flash.redirect(
-            _place(facts), service.secret, "This attempt is not held any more.", kind="note"
+            _place(facts), service.secret, gettext("This attempt is not held any more."), kind="note"
         )
     # With what comments on it change: deciding gives the points that it would have.
     result = results_of(service.store, [facts.id])[facts.id]
@@ -73,18 +74,26 @@ def decide(
     decision = form.one_of("decision", _DECISIONS)
     points = form.number("points_if_rejected", least=0, most=judged) if decision == "reject" else judged
     if decision == "ask" and not text:
-        form.errors["remark"] = "What do you want to know?"
+        form.errors["remark"] = gettext("What do you want to know?")
     if not form.good:
         return review_page(request, service, visitor, facts, ReviewForm(form), 422)
     if decision == "ask":
         reviews.ask(service.store, facts.id, text, author_id=visitor.account.id)
-        done = f"{facts.person} reads your question; the attempt stays held."
+        done = gettext("{person} reads your question; the attempt stays held.").format(person=facts.person)
     else:
         verdict = Verdict.ACCEPTED if decision == "accept" else Verdict.REJECTED
         given = judged if points is None else points
-        reason = text or f"An instructor looked at it and {decision}ed it."
+        reason = text or (
+            gettext("An instructor looked at it and accepted it.")
+            if verdict is Verdict.ACCEPTED
+            else gettext("An instructor looked at it and rejected it.")
+        )
         reviews.override(service.store, facts.id, verdict, given, reason, actor_id=visitor.account.id)
-        done = f"{facts.person}: {verdict.value}, {given:g} of {facts.max_points or 0:g} points."
+        done = (
+            gettext("{person}: accepted, {points} of {most} points.")
+            if verdict is Verdict.ACCEPTED
+            else gettext("{person}: rejected, {points} of {most} points.")
+        ).format(person=facts.person, points=f"{given:g}", most=f"{facts.max_points or 0:g}")
     place, rest = _next(waiting, facts)
     return flash.redirect(place, service.secret, f"{done} {rest}")
 
@@ -93,7 +102,11 @@ def decide(
 def withdraw(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt) -> Response:
     """Let what was judged hold again."""
     done = reviews.withdraw_override(service.store, facts.id, actor_id=visitor.account.id)
-    message = "The override is withdrawn; what was judged holds again." if done else "Nothing was overridden."
+    message = (
+        gettext("The override is withdrawn; what was judged holds again.")
+        if done
+        else gettext("Nothing was overridden.")
+    )
     return flash.redirect(_place(facts), service.secret, message)
 
 
@@ -104,10 +117,12 @@ def _next(waiting: Sequence[HeldAttempt], facts: StoredAttempt) -> tuple[str, st
     rest = [one for one in (*waiting[here:], *waiting[:here]) if one.attempt_id != facts.id]
     following = next((one for one in rest if not one.waits_for_learner), None)
     if following is not None:
-        more = "This is the last one." if len(rest) == 1 else f"This is the next; {len(rest)} wait."
+        more = counted("This is the last one.", "This is the next; %(num)s wait.", len(rest))
         return f"/attempts/{following.attempt_id}/review", more
     queue = f"/courses/{facts.course_id}/review"
-    return queue, "What is left waits for an answer." if rest else "Nothing else waits for you."
+    if rest:
+        return queue, gettext("What is left waits for an answer.")
+    return queue, gettext("Nothing else waits for you.")
 
 
 def _place(facts: StoredAttempt) -> str:

@@ -11,6 +11,7 @@ from grader.store.delivery_channels import mail_problem
 from grader.store.mail_requests import mail_each
 from grader.store.personal_invitations import personal_invitations, revoke_personal
 from grader.store.tables.roster_import import Admission
+from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
 from grader.web.security.sign_in import need_passwords
@@ -21,6 +22,7 @@ from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.password_handouts import handouts_csv
 from grader.web.staff.roster import MAX_BYTES, Roster, read_roster, read_text
 from grader.web.staff.roster_job import start_taking_over
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 
@@ -103,11 +105,14 @@ def mail_links(request: CourseRequestDep) -> Response:
     try:
         number = mail_each(request.service.store, request.course.id, actor_id=request.actor)
     except UsageError as error:
-        return request.redirect("people", f"Nobody was mailed: {error}.", kind="problem")
+        told = gettext("Nobody was mailed: {problem}.").format(problem=problem_text(error))
+        return request.redirect("people", told, kind="problem")
     text = (
-        f"Their links are on their way to {number}."
+        counted(
+            "Their links are on their way to %(num)s.", "Their links are on their way to %(num)s.", number
+        )
         if number
-        else "Whoever has an address was mailed before."
+        else gettext("Whoever has an address was mailed before.")
     )
     return request.redirect("people", text, kind="done" if number else "note")
 
@@ -118,14 +123,14 @@ def revoke_links(request: CourseRequestDep, form: FormDep) -> Response:
     number = len(personal_invitations(request.service.store, request.course.id))
     if number and not is_confirmed(form):
         question = Question(
-            "End this link?" if number == 1 else f"End the links of {number} people?",
-            "Who has not joined yet can no longer do so by them; whoever is in the course stays.",
-            "End them",
+            counted("End this link?", "End the links of %(num)s people?", number),
+            gettext("Who has not joined yet can no longer do so by them; whoever is in the course stays."),
+            gettext("End them"),
             f"{request.at}/people",
         )
         return ask_first(request.service, request.http, request.visitor, question)
     revoke_personal(request.service.store, request.course.id, actor_id=request.actor)
-    return request.redirect("people", "These links no longer let anybody in.")
+    return request.redirect("people", gettext("These links no longer let anybody in."))
 
 
 def _text(form: SubmittedForm) -> str | Roster:

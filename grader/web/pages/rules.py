@@ -11,6 +11,7 @@ from starlette.responses import Response
 from grader.checks.lint import load_page
 from grader.report.cards import title_of
 from grader.report.markdown_html import page_html
+from grader.translation import gettext
 from grader.web.security.access import MaybeVisitor, Public, not_found
 from grader.web.service import ServiceDep
 
@@ -45,4 +46,5 @@ def _back(request: Request, origin: str) -> tuple[str, str] | None:
     path = parts.path.removesuffix("/submit")
     if f"{parts.scheme}://{parts.netloc}" != origin or not _CAME_FROM.fullmatch(path):
         return None
-    return ("Back to the attempt" if path.startswith("/attempts") else "Back to the task"), path
+    text = gettext("Back to the attempt") if path.startswith("/attempts") else gettext("Back to the task")
+    return text, path

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from grader.store.people import Account
+from grader.translation import gettext
 from grader.web.security.access import MaybeVisitor, Public
 from grader.web.security.rate_limits import RateExceeded
-from grader.web.security.sign_in import end_present_session, own_place, sign_in
+from grader.web.security.sign_in import end_present_session, own_place, sign_in, start_session
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter(dependencies=[Public])
@@ -44,15 +45,17 @@ def check(
     if isinstance(found, Account):
         end_present_session(service, request)
         response = RedirectResponse("/password" if found.must_change else own_place(next_), 303)
-        service.sessions.start(response, found, secure=service.secure(request))
+        start_session(service, request, response, found)
         return response
     if isinstance(found, RateExceeded):
         minutes = max(1, round(found.wait_s / 60))
-        error = f"Too many wrong tries. Wait {minutes} min, or ask your instructor for a new password."
+        error = gettext(
+            "Too many wrong tries. Wait {minutes} min, or ask your instructor for a new password."
+        ).format(minutes=minutes)
         return _form(
             request, service, next_, 429, {"Retry-After": str(found.wait_s)}, login=login, error=error
         )
-    error = (
+    error = gettext(
         "This name and password do not go together. Check both; your instructor can give you a new password."
     )
     return _form(request, service, next_, 401, login=login, error=error)

@@ -19,10 +19,11 @@ from grader.store import identities, invitations, people, sign_ons
 from grader.store.identities import LinkResult
 from grader.store.invitations import InvitationResult
 from grader.store.sign_ons import SignedOn, SignOnRefusal, SignOnTerms
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import MaybeVisitor, Public, Visitor, not_found, too_many_requests
 from grader.web.security.rate_limits import SIGN_ON_ADDRESS
-from grader.web.security.sign_in import end_present_session, own_place
+from grader.web.security.sign_in import end_present_session, own_place, start_session
 from grader.web.service import ServiceDep, WebService
 from grader.web.sign_on import problem
 from grader.web.sign_on.openid_client import OpenIdClient
@@ -95,7 +96,9 @@ async def sign_out_there(request: Request, service: ServiceDep, provider_id: str
         _log.warning("signing out of %s: %s", provider_id, error.reason)
         url = None
     if url is None:
-        text = f"{client.provider.title} tells no way to sign out from here. Sign out on its own pages."
+        text = gettext("{title} tells no way to sign out from here. Sign out on its own pages.").format(
+            title=client.provider.title
+        )
         return flash.redirect("/sign-in", service.secret, text, kind="problem")
     return RedirectResponse(url, 303)
 
@@ -146,7 +149,7 @@ def _sign_in(
         raise problem.begin_again(f"{provider.id}: the account was erased just now")
     end_present_session(service, request)
     response = flash.redirect(pending.place, service.secret, _welcome(found, provider.title))
-    service.sessions.start(response, account, secure=service.secure(request), provider=provider.id)
+    start_session(service, request, response, account, provider=provider.id)
     return response
 
 
@@ -158,12 +161,12 @@ def _is_invited(service: WebService, place: str) -> bool:
 
 def _welcome(found: SignedOn, title: str) -> str:
     if found.made:
-        return "Welcome. An account was made for you."
+        return gettext("Welcome. An account was made for you.")
     if found.linked:
-        return (
-            f"{title} opens your account here from now on. A password that it had, and tokens, have ended; make new "
+        return gettext(
+            "{title} opens your account here from now on. A password that it had, and tokens, have ended; make new "
             "tokens on your account page."
-        )
+        ).format(title=title)
     return ""
 
 
@@ -179,15 +182,14 @@ def _link(
     done = identities.link(service.store, visitor.account.id, person.identity)
     who = person.identity.address or person.identity.login or person.identity.name
     if done is LinkResult.ANOTHERS:
-        text = (
-            f"{who} opens another account here already. Sign in with that one; if you want to be rid of it, ask an "
+        text = gettext(
+            "{who} opens another account here already. Sign in with that one; if you want to be rid of it, ask an "
             "administrator."
-        )
+        ).format(who=who)
         return flash.redirect(pending.place, service.secret, text, kind="problem")
-    text = (
-        f"{who} opens this account from now on." if done is LinkResult.LINKED else f"{who} opens it already."
-    )
-    return flash.redirect(pending.place, service.secret, text)
+    linked = done is LinkResult.LINKED
+    text = gettext("{who} opens this account from now on.") if linked else gettext("{who} opens it already.")
+    return flash.redirect(pending.place, service.secret, text.format(who=who))
 
 
 def _problem(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import SignedIn
 from grader.web.security.sign_in import end_present_session
@@ -23,6 +24,6 @@ def sign_out(request: Request, service: ServiceDep, _visitor: SignedIn) -> Respo
     provider = service.sign_on.provider(session.provider) if session is not None else None
     end_present_session(service, request)
     place = "/sign-in" if provider is None else f"/sign-in?signed_out={provider.id}"
-    response = flash.redirect(place, service.secret, "You are signed out.")
+    response = flash.redirect(place, service.secret, gettext("You are signed out."))
     service.sessions.end(response, secure=service.secure(request))
     return response

@@ -13,6 +13,7 @@ from grader.store.courses import AssignedTask
 from grader.store.exam_freeze import ExamRunsError
 from grader.store.task_updates import apply_update, update_to
 from grader.store.task_versions import keep_version
+from grader.translation import gettext
 from grader.web import flash
 from grader.web.confirmation import is_confirmed
 from grader.web.security.access import Id
@@ -30,7 +31,7 @@ def show(request: CourseRequestDep, course_task_id: Id) -> Response:
     task = request.task(course_task_id)
     available = available_version(request.service, request.course, task)
     if available.task is None or not available.newer:
-        return _back(request, course_task_id, available.problem or "There is no other version.")
+        return _back(request, course_task_id, available.problem or gettext("There is no other version."))
     return request.page(
         "task_update.html.j2",
         {
@@ -50,9 +51,11 @@ def update(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Resp
     task = request.task(course_task_id)
     available = available_version(request.service, request.course, task)
     if available.task is None:
-        return _back(request, task.id, f"It cannot be read: {available.problem}")
+        told = gettext("It cannot be read: {problem}").format(problem=available.problem)
+        return _back(request, task.id, told)
     if form.text("version") != available.task.version:
-        return _back(request, task.id, "It has changed once more since you looked. Look again.", again=True)
+        told = gettext("It has changed once more since you looked. Look again.")
+        return _back(request, task.id, told, again=True)
     return _take_over(request, task, available.task, form)
 
 
@@ -70,22 +73,25 @@ def _take_over(request: CourseRequest, task: AssignedTask, found: Task, form: Su
                 store, counting[: regrades.MOST_ATTEMPTS], actor_id=request.actor, trial=wanted
             )
         except UsageError:
-            return _back(
-                request, task.id, "Nothing counts in this task yet: take the version over.", again=True
-            )
+            told = gettext("Nothing counts in this task yet: take the version over.")
+            return _back(request, task.id, told, again=True)
         return flash.redirect(
             f"/regrades/{batch}",
             request.service.secret,
-            "Queued. The task stays at its version, and nothing counts, before you have looked and applied it.",
+            gettext(
+                "Queued. The task stays at its version, and nothing counts, before you have looked and applied it."
+            ),
         )
     try:
         done = apply_update(store, wanted, during_exam=is_confirmed(form), actor_id=request.actor)
     except ExamRunsError as error:
         return ask_during_exam(request, task, error, form)
     if not done:
-        return _back(request, task.id, "Somebody else has brought it to another version meanwhile.")
+        told = gettext("Somebody else has brought it to another version meanwhile.")
+        return _back(request, task.id, told)
     return request.redirect(
-        f"settings/{task.id}", "Updated: what is handed in from now on is judged by the new version."
+        f"settings/{task.id}",
+        gettext("Updated: what is handed in from now on is judged by the new version."),
     )
 
 

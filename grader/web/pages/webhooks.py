@@ -10,10 +10,12 @@ from grader.errors import UsageError
 from grader.store import deliveries, webhooks
 from grader.store.webhook_events import queue_test
 from grader.store.webhooks import CHANNEL, CHOSEN, Webhook, receiver_of
+from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.store_problems import problem_text
 
 router = APIRouter()
 _PLACE = "webhooks"
@@ -31,10 +33,10 @@ def show(request: CourseRequestDep) -> HTMLResponse:
 @router.post(_HERE)
 def add(request: CourseRequestDep, form: FormDep) -> Response:
     """Another one; its secret is in this answer and nowhere else."""
-    url = form.needed("url", "An address")
+    url = form.needed("url", gettext("An address"))
     events = [event for event in CHOSEN if form.ticked(event)]
     if not events:
-        form.errors["events"] = "Choose at least one."
+        form.errors["events"] = gettext("Choose at least one.")
     if not form.good:
         return _page(request, form, 422)
     try:
@@ -42,7 +44,8 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
             request.service.store, request.course.id, url, events, actor_id=request.actor
         )
     except UsageError as error:
-        form.errors["url"] = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        problem = problem_text(error)
+        form.errors["url"] = f"{problem[:1].upper()}{problem[1:]}."
         return _page(request, form, 422)
     return _with_secret(request, made)
 
@@ -63,7 +66,7 @@ def test(request: CourseRequestDep, webhook_id: Id) -> Response:
     hook = _hook(request, webhook_id)
     queue_test(request.service.store, hook)
     return request.redirect(
-        f"{_PLACE}/{hook.id}", "A test is on its way. Load this page again to see the answer."
+        f"{_PLACE}/{hook.id}", gettext("A test is on its way. Load this page again to see the answer.")
     )
 
 
@@ -72,8 +75,10 @@ def change_secret(request: CourseRequestDep, form: FormDep, webhook_id: Id) -> R
     """Another secret, which holds at once."""
     hook = _hook(request, webhook_id)
     if not is_confirmed(form):
-        text = "The present one stops working at once: until the program has the new one, it takes nothing."
-        return _ask(request, hook, Question("Make another secret?", text, "Make it", ""))
+        text = gettext(
+            "The present one stops working at once: until the program has the new one, it takes nothing."
+        )
+        return _ask(request, hook, Question(gettext("Make another secret?"), text, gettext("Make it"), ""))
     changed = webhooks.change_secret(
         request.service.store, request.course.id, hook.id, actor_id=request.actor
     )
@@ -88,7 +93,7 @@ def enable(request: CourseRequestDep, webhook_id: Id) -> Response:
     if webhooks.enable(request.service.store, request.course.id, webhook_id, actor_id=request.actor) is None:
         raise not_found()
     return request.redirect(
-        f"{_PLACE}/{webhook_id}", "It is told again, also what it missed in the last week."
+        f"{_PLACE}/{webhook_id}", gettext("It is told again, also what it missed in the last week.")
     )
 
 
@@ -97,10 +102,10 @@ def remove(request: CourseRequestDep, form: FormDep, webhook_id: Id) -> Response
     """Tell one nothing any more, for good."""
     hook = _hook(request, webhook_id)
     if not is_confirmed(form):
-        text = f"{hook.url} is told nothing more, and what is on its way is dropped."
-        return _ask(request, hook, Question("Remove this webhook?", text, "Remove it", ""))
+        text = gettext("{url} is told nothing more, and what is on its way is dropped.").format(url=hook.url)
+        return _ask(request, hook, Question(gettext("Remove this webhook?"), text, gettext("Remove it"), ""))
     webhooks.remove_webhook(request.service.store, request.course.id, hook.id, actor_id=request.actor)
-    return request.redirect(_PLACE, "The webhook is removed.")
+    return request.redirect(_PLACE, gettext("The webhook is removed."))
 
 
 @router.post(_ONE + "/deliveries/{delivery_id}/retry")
@@ -108,8 +113,8 @@ def retry(request: CourseRequestDep, webhook_id: Id, delivery_id: Id) -> Respons
     """Try one delivery again, now."""
     hook = _hook(request, webhook_id)
     if deliveries.retry(request.service.store, delivery_id, course_id=request.course.id):
-        return request.redirect(f"{_PLACE}/{hook.id}", "It is tried again now.")
-    text = "It has arrived, or is under way."
+        return request.redirect(f"{_PLACE}/{hook.id}", gettext("It is tried again now."))
+    text = gettext("It has arrived, or is under way.")
     return request.redirect(f"{_PLACE}/{hook.id}", text, kind="note")
 
 

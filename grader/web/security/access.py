@@ -19,6 +19,7 @@ from grader.store.attempts import StoredAttempt, attempt
 from grader.store.courses import AssignedTask, CourseFacts, course, course_task
 from grader.store.regrades import RegradeBatch, batch_facts, is_of
 from grader.store.tables.api_token import Scope
+from grader.translation import gettext
 from grader.web.security.attempt_feedback import is_own, is_shown
 from grader.web.security.visitor import (
     API,
@@ -222,7 +223,7 @@ async def staff_batch(request: Request, visitor: SignedIn, service: ServiceDep, 
 async def any_staff(request: Request, visitor: SignedIn) -> Visitor:
     """Whoever teaches anything: for what all courses share, the queue."""
     if not visitor.is_staff:
-        raise HTTPException(403, "This page is for instructors.")
+        raise HTTPException(403, gettext("This page is for instructors."))
     _within_scope(request, visitor, Scope.MANAGE)
     return visitor
 
@@ -231,7 +232,7 @@ async def any_staff(request: Request, visitor: SignedIn) -> Visitor:
 async def admin(request: Request, visitor: SignedIn) -> Visitor:
     """Administrators."""
     if not visitor.is_admin:
-        raise HTTPException(403, "This page is for administrators.")
+        raise HTTPException(403, gettext("This page is for administrators."))
     _within_scope(request, visitor, Scope.MANAGE)
     return visitor
 

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from grader.store import files
+from grader.translation import gettext
 
 GUEST_BYTES = 64 << 10
 MAX_EVIDENCE_BYTES = files.MAX_FILE_BYTES
@@ -56,7 +57,7 @@ class BodyLimits:
                 message = await asyncio.wait_for(receive(), max(0.0, rest))
             except TimeoutError:
                 raise HTTPException(
-                    408, "The upload came too slowly. Send it again.", {"Connection": "close"}
+                    408, gettext("The upload came too slowly. Send it again."), {"Connection": "close"}
                 ) from None
             brought += len(message.get("body", b""))
             whole = not message.get("more_body", False)
@@ -79,7 +80,8 @@ class BodyLimits:
 def _too_large() -> HTTPException:
     return HTTPException(
         413,
-        f"This is too large: a script may have {MAX_FILE_BYTES >> 20} MiB, and all of them "
-        f"{MAX_TOTAL_BYTES >> 20} MiB. Hand in train.py and the modules it imports, no data and no weights; clear "
-        "the outputs of a notebook first.",
+        gettext(
+            "This is too large: a script may have {file} MiB, and all of them {total} MiB. Hand in train.py and the "
+            "modules it imports, no data and no weights; clear the outputs of a notebook first."
+        ).format(file=MAX_FILE_BYTES >> 20, total=MAX_TOTAL_BYTES >> 20),
     )

@@ -14,6 +14,8 @@ from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from grader.translation import gettext
+
 FIELD, HEADER = "csrf", "X-CSRF-Token"
 SAFE = ("GET", "HEAD", "OPTIONS")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -30,7 +32,10 @@ class ForgedError(HTTPException):
 
     def __init__(self) -> None:
         super().__init__(
-            403, "This form is too old or came from elsewhere. Load the page again and send it once more."
+            403,
+            gettext(
+                "This form is too old or came from elsewhere. Load the page again and send it once more."
+            ),
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from grader.translation import gettext
 from grader.web.error_responses import RETRY_S, answer
 
 MOST_REQUESTS = 2000
@@ -30,7 +31,9 @@ class Overload:
             refusal = answer(
                 Request(scope, receive),
                 503,
-                "Very many are here at this moment. Nothing of yours is lost; try again in a moment.",
+                gettext(
+                    "Very many are here at this moment. Nothing of yours is lost; try again in a moment."
+                ),
                 {"Retry-After": str(RETRY_S)},
             )
             await refusal(scope, receive, send)

@@ -10,6 +10,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from grader.store.tables.base import storable
+from grader.translation import gettext
 from grader.web.security import csrf
 from grader.web.security.visitor import not_found
 
@@ -27,7 +28,7 @@ async def plain_text(request: Request) -> None:
     for name, value in (*asked, *sent):
         if not _is_text(name) or not _is_text(value):
             raise HTTPException(
-                400, "Something that was typed holds a character that no text has. Type it anew."
+                400, gettext("Something that was typed holds a character that no text has. Type it anew.")
             )
 
 

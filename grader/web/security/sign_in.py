@@ -10,9 +10,12 @@ import threading
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 
 from grader.store import people, sessions
+from grader.store.mailboxes import set_language
 from grader.store.people import Account
+from grader.translation import current_language, gettext
 from grader.web.security.rate_limits import (
     SIGN_IN_ACCOUNT,
     SIGN_IN_ACCOUNT_AND_ADDRESS,
@@ -65,18 +68,37 @@ def need_passwords(service: WebService) -> None:
         HTTPException: they do not.
     """
     if not service.sign_on.local_passwords:
-        titles = " or ".join(one.title for one in service.sign_on.providers)
-        raise HTTPException(
-            403,
-            f"Passwords of this grader open nothing. Sign in with {titles}; programs have a token, which you make on "
-            "your account page.",
+        titles = gettext(" or ").join(one.title for one in service.sign_on.providers)
+        text = gettext(
+            "Passwords of this grader open nothing. Sign in with {titles}; programs have a token, which you make on "
+            "your account page."
         )
+        raise HTTPException(403, text.format(titles=titles))
+
+
+def password_problem(password: str) -> str:
+    """What is wrong with a password that was refused, for whoever chose it."""
+    if people.MIN_PASSWORD <= len(password) <= people.MAX_PASSWORD:
+        return gettext("This password holds characters that nobody could type again.")
+    text = gettext("A password has {least} to {most} characters.")
+    return text.format(least=people.MIN_PASSWORD, most=people.MAX_PASSWORD)
 
 
 def own_place(place: str) -> str:
     """A page of this service: no other host, and nothing that a browser would read as one."""
     plain = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
     return place if plain and "\\" not in place else "/"
+
+
+def start_session(
+    service: WebService, request: Request, response: Response, account: Account, *, provider: str = ""
+) -> None:
+    """Sign an account in on the browser that gets this response; its first page says in which language to mail it.
+
+    `provider`: id of whoever vouched for them; "": a password of ours did.
+    """
+    service.sessions.start(response, account, secure=service.secure(request), provider=provider)
+    set_language(service.store, account.id, current_language(), unless_known=True)
 
 
 def end_present_session(service: WebService, request: Request) -> None:

@@ -20,6 +20,7 @@ from grader.store.people import Account
 from grader.store.sessions import account_in_session
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
+from grader.translation import counted, gettext
 from grader.web.security import csrf
 from grader.web.security.rate_limits import TOKEN_ADDRESS, RateExceeded
 from grader.web.security.sessions import Session
@@ -152,14 +153,18 @@ MaybeVisitor = Annotated[Visitor | None, Depends(current_visitor)]
 
 def not_found() -> HTTPException:
     """What answers for things that are not there, and for things that are not this visitor's."""
-    return HTTPException(404, "There is nothing here.")
+    return HTTPException(404, gettext("There is nothing here."))
 
 
 def too_many_requests(refused: RateExceeded) -> HTTPException:
     """What answers somebody who comes too often."""
     return HTTPException(
         429,
-        f"Too many requests of this kind. Try again in {refused.wait_s} seconds.",
+        counted(
+            "Too many requests of this kind. Try again in %(num)s second.",
+            "Too many requests of this kind. Try again in %(num)s seconds.",
+            refused.wait_s,
+        ),
         headers={"Retry-After": str(refused.wait_s)},
     )
 

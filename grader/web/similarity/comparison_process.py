@@ -15,6 +15,7 @@ from dataclasses import asdict
 
 from grader.errors import InfraError, UsageError
 from grader.json_reader import read_json
+from grader.translation import gettext
 from grader.web.similarity.comparison import ComparisonRequest, SimilarityResult
 
 LIMIT_S = 120.0
@@ -35,7 +36,8 @@ def compare_in_process(request: ComparisonRequest) -> SimilarityResult:
         InfraError: the comparing process failed.
     """
     if sum(not one.earlier for one in request.submissions) > MAX_SUBMISSIONS:
-        raise UsageError(f"at most {MAX_SUBMISSIONS} submissions are compared at once")
+        told = gettext("at most {most} submissions are compared at once")
+        raise UsageError(told.format(most=MAX_SUBMISSIONS))
     request_json = json.dumps(asdict(request))
     key = hashlib.sha256(request_json.encode("utf-8", "surrogatepass")).hexdigest()
     with _turn:
@@ -59,10 +61,12 @@ def _run_comparison(request_json: str) -> SimilarityResult:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UsageError(f"comparing took longer than {LIMIT_S:.0f} seconds and was stopped") from None
+        told = gettext("comparing took longer than {seconds} seconds and was stopped")
+        raise UsageError(told.format(seconds=f"{LIMIT_S:.0f}")) from None
     except OSError as error:
-        raise InfraError(f"the comparing process did not start: {error.strerror}") from error
+        told = gettext("the comparing process did not start: {reason}")
+        raise InfraError(told.format(reason=error.strerror)) from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise InfraError(f"comparing failed: {last}")
+        raise InfraError(gettext("comparing failed: {reason}").format(reason=last))
     return read_json(SimilarityResult, done.stdout)

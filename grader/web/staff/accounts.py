@@ -19,6 +19,8 @@ from grader.store.enrolments import Participant
 from grader.store.one_time_passwords import NewPassword
 from grader.store.roster_imports import RosterLine
 from grader.store.tables.person import Role
+from grader.translation import gettext
+from grader.web.role_names import role_name
 from grader.web.security.access import Visitor
 from grader.web.service import WebService
 
@@ -45,21 +47,26 @@ class PlannedEnrolment:
     def what(self) -> str:
         """What would happen, in words."""
         if self.inside is None:
-            return ("new account" if not self.known else "enrol the account that is there") + self._as
+            if self.listed.role is Role.LEARNER:
+                return gettext("enrol the account that is there") if self.known else gettext("new account")
+            text = (
+                gettext("enrol the account that is there, as {role}")
+                if self.known
+                else gettext("new account, as {role}")
+            )
+            return text.format(role=role_name(self.listed.role))
         changes = [
-            f"{name} {old or 'none'} → {new}"
-            for name, old, new in (
-                ("section", self.inside.section, self.listed.section),
-                ("id", self.inside.external_id, self.listed.external_id),
+            text.format(old=old or gettext("none"), new=new)
+            for text, old, new in (
+                (gettext("section {old} → {new}"), self.inside.section, self.listed.section),
+                (gettext("id {old} → {new}"), self.inside.external_id, self.listed.external_id),
             )
             if new is not None and new != old
         ]
-        stays = "" if self.inside.role is self.listed.role else f", stays {self.inside.role}"
-        return ("; ".join(changes) if changes else "takes part already") + stays
-
-    @property
-    def _as(self) -> str:
-        return "" if self.listed.role is Role.LEARNER else f", as {self.listed.role}"
+        told = "; ".join(changes) if changes else gettext("takes part already")
+        if self.inside.role is self.listed.role:
+            return told
+        return gettext("{changes}, stays {role}").format(changes=told, role=role_name(self.inside.role))
 
 
 def may_manage(store: Store, visitor: Visitor, person_id: int) -> bool:

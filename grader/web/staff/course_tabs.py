@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from grader.translation import N_, gettext
+
 
 @dataclass(frozen=True)
 class CourseTab:
@@ -27,41 +29,41 @@ class CourseTab:
 # Part of a course → its pages: what each is called, and where it and what lies below it is found. The part leads to
 # the first.
 _READERS: Final = {
-    "Tasks": (("Tasks", ("",)),),
-    "Announcements": (("Announcements", ("announcements",)),),
-    "Gradebook": (("Grades", ("gradebook",)),),
-    "Attempts": (("All attempts", ("attempts",)),),
-    "Review": (("Review", ("review",)),),
-    "Checks": (("Checks", ("checks",)),),
-    "Stuck": (("Stuck", ("stuck",)),),
-    "People": (("Everybody", ("people",)),),
+    N_("Tasks"): (("Tasks", ("",)),),
+    N_("Announcements"): (("Announcements", ("announcements",)),),
+    N_("Gradebook"): ((N_("Grades"), ("gradebook",)),),
+    N_("Attempts"): ((N_("All attempts"), ("attempts",)),),
+    N_("Review"): (("Review", ("review",)),),
+    N_("Checks"): (("Checks", ("checks",)),),
+    N_("Stuck"): (("Stuck", ("stuck",)),),
+    N_("People"): ((N_("Everybody"), ("people",)),),
 }
 _INSTRUCTORS: Final = {
     **_READERS,
     "Gradebook": (
         ("Grades", ("gradebook",)),
-        ("Exports", ("exports",)),
-        ("Certificates", ("certificates",)),
+        (N_("Exports"), ("exports",)),
+        (N_("Certificates"), ("certificates",)),
     ),
-    "Attempts": (("All attempts", ("attempts",)), ("Regrades", ("regrades",))),
+    "Attempts": (("All attempts", ("attempts",)), (N_("Regrades"), ("regrades",))),
     "People": (
         ("Everybody", ("people",)),
-        ("Import a list", ("people/import", "people/imports")),
-        ("Invitations", ("invitations",)),
-        ("Groups", ("groups",)),
-        ("Extensions", ("extensions",)),
+        (N_("Import a list"), ("people/import", "people/imports")),
+        (N_("Invitations"), ("invitations",)),
+        (N_("Groups"), ("groups",)),
+        (N_("Extensions"), ("extensions",)),
     ),
-    "Similarity": (("Similarity", ("similarity",)),),
-    "Settings": (
-        ("Tasks and dates", ("settings", "exams")),
-        ("Title and text", ("words",)),
-        ("Grading", ("grading",)),
-        ("Comment library", ("library",)),
-        ("Learning platform", ("platform",)),
-        ("Webhooks", ("webhooks",)),
-        ("Audit log", ("audit",)),
-        ("Retention", ("retention",)),
-        ("Copy", ("copy",)),
+    N_("Similarity"): (("Similarity", ("similarity",)),),
+    N_("Settings"): (
+        (N_("Tasks and dates"), ("settings", "exams")),
+        (N_("Title and text"), ("words",)),
+        (N_("Grading"), ("grading",)),
+        (N_("Comment library"), ("library",)),
+        (N_("Learning platform"), ("platform",)),
+        (N_("Webhooks"), ("webhooks",)),
+        (N_("Audit log"), ("audit",)),
+        (N_("Retention"), ("retention",)),
+        (N_("Copy"), ("copy",)),
     ),
 }
 
@@ -78,12 +80,14 @@ def course_tabs(
 
     def tab(text: str, at: str, is_here: bool) -> CourseTab:
         return CourseTab(
-            text, f"/courses/{course_id}/{at}".rstrip("/"), ("page" if place == at else "true") * is_here
+            gettext(text),
+            f"/courses/{course_id}/{at}".rstrip("/"),
+            ("page" if place == at else "true") * is_here,
         )
 
     main = tuple(tab(name, pages[0][1][0], name == part) for name, pages in parts.items())
     pages = tuple(tab(page, places[0], page == here) for page, places in parts[part])
-    return main, part, pages if len(pages) > 1 else ()
+    return main, gettext(part), pages if len(pages) > 1 else ()
 
 
 def _depth(place: str, places: tuple[str, ...]) -> int:

@@ -27,6 +27,7 @@ from grader.store.attempts import StoredAttempt
 from grader.store.class_submissions import CountedAttempt
 from grader.store.courses import CourseFacts
 from grader.store.gradebook import Gradebook, GradebookCell
+from grader.translation import ENGLISH, in_language
 from grader.web.archives.folder_names import own_folder
 from grader.web.documents.counted_grade import counts_out
 from grader.web.staff.csv_files import Value, to_csv
@@ -39,6 +40,7 @@ _JUNIT = {Verdict.HELD: ("skipped", "skipped"), Verdict.JUDGE_ERROR: ("error", "
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
+@in_language(ENGLISH)
 def gradebook_csv(book: Gradebook) -> bytes:
     """A line per learner; per task its points, possible points, verdict, and the sentence that says how it came about.
 
@@ -75,6 +77,7 @@ def gradebook_csv(book: Gradebook) -> bytes:
     return to_csv(header, rows())
 
 
+@in_language(ENGLISH)
 def attempts_csv(attempts: Iterable[StoredAttempt], results: Mapping[int, AttemptResult]) -> bytes:
     """A line per attempt; `results`: what those with a grade count as."""
     header = [
@@ -95,6 +98,7 @@ def attempts_csv(attempts: Iterable[StoredAttempt], results: Mapping[int, Attemp
     return to_csv(header, (_attempt(one, results.get(one.id)) for one in attempts))
 
 
+@in_language(ENGLISH)
 def gradebook_json(course: CourseFacts, book: Gradebook) -> str:
     """The gradebook as one document, schema 1."""
     document = {
@@ -128,12 +132,14 @@ def gradebook_json(course: CourseFacts, book: Gradebook) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
+@in_language(ENGLISH)
 def results_json(one: CountedAttempt) -> str | None:
     """One learner's `results.json` with the points that count; None where the grade is of a schema no longer read."""
     grade = _grade(one)
     return None if grade is None else gradescope_results(grade, one.result)
 
 
+@in_language(ENGLISH)
 def gradescope_zip(counting: Iterable[CountedAttempt]) -> bytes:
     """A `results.json` per learner, in a folder of their login."""
     out = io.BytesIO()
@@ -149,6 +155,7 @@ def gradescope_zip(counting: Iterable[CountedAttempt]) -> bytes:
     return out.getvalue()
 
 
+@in_language(ENGLISH)
 def junit(task: str, counting: Iterable[CountedAttempt]) -> bytes:
     """A suite per learner, as each was judged; its properties say what counts, and a case of its own if it differs."""
     root = ElementTree.Element("testsuites", {"name": visible(task)})

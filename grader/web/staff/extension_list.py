@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from grader.report.safe_text import one_line
 from grader.store.courses import AssignedTask
 from grader.store.extensions import Extension, StoredExtension
+from grader.translation import gettext, number_text
 from grader.web.staff.csv_files import to_csv
 
 MAX_BYTES = 1 << 20
@@ -94,15 +95,17 @@ def read_extensions(text: str, context: ListContext) -> ExtensionList:
         names = [name.strip().casefold().replace(" ", "_") for name in lines.fieldnames or ()]
         lines.fieldnames = names
         if not set(_PERSON) & set(names) or "task" not in names:
-            return _whole(
-                f"The first line names the columns: {', '.join(COLUMNS)}. It needs login (or external_id) and task, "
-                "and one of the others."
+            told = gettext(
+                "The first line names the columns: {columns}. It needs login (or external_id) and task, and one of the "
+                "others."
             )
+            return _whole(told.format(columns=", ".join(COLUMNS)))
         rows: list[ListedExtension] = []
         troubles: list[tuple[int, str]] = []
         for cells in lines:
             if len(rows) >= _MOST_ROWS:
-                troubles.append((lines.line_num, f"More than {_MOST_ROWS:,} lines; split the list."))
+                told = gettext("More than {most} lines; split the list.")
+                troubles.append((lines.line_num, told.format(most=number_text(_MOST_ROWS))))
                 break
             found = _row(lines.line_num, {name: _text(cells.get(name)) for name in names}, context)
             if isinstance(found, str):
@@ -110,9 +113,10 @@ def read_extensions(text: str, context: ListContext) -> ExtensionList:
             else:
                 rows.append(found)
     except csv.Error as error:
-        return _whole(f"Line {lines.line_num} cannot be read as CSV: {error}.")
+        told = gettext("Line {line} cannot be read as CSV: {problem}.")
+        return _whole(told.format(line=lines.line_num, problem=error))
     if not rows and not troubles:
-        return _whole("The list names its columns, and nobody below them.")
+        return _whole(gettext("The list names its columns, and nobody below them."))
     return ExtensionList(tuple(rows), tuple(troubles))
 
 
@@ -145,10 +149,12 @@ def _row(line: int, cells: Mapping[str, str], context: ListContext) -> ListedExt
     whom = next((cells[name] for name in _PERSON if cells.get(name)), "")
     person = context.people.get(whom.casefold())
     if person is None:
-        return f"“{one_line(whom)}” takes no part in the course." if whom else "Names nobody."
+        told = gettext("“{text}” takes no part in the course.")
+        return told.format(text=one_line(whom)) if whom else gettext("Names nobody.")
     task = context.task(cells["task"])
     if task is None:
-        return f"The course sets no task “{one_line(cells['task'])}”, or several; write its name as the export does."
+        told = gettext("The course sets no task “{text}”, or several; write its name as the export does.")
+        return told.format(text=one_line(cells["task"]))
     due_at = _due(cells.get("due", ""), cells.get("days", ""), task, context.zone)
     if isinstance(due_at, str):
         return due_at
@@ -156,25 +162,28 @@ def _row(line: int, cells: Mapping[str, str], context: ListContext) -> ListedExt
     for column, field in _EXTRAS.items():
         text = cells.get(column, "").removeprefix("+")
         if text and not (text.isascii() and text.isdigit() and int(text) <= _MOST):
-            return f"{column} is a whole number, not “{one_line(text)}”."
+            told = gettext("{column} is a whole number, not “{text}”.")
+            return told.format(column=column, text=one_line(text))
         if text:
             extras[field] = int(text)
     given = Extension(due_at, reason=cells.get("reason", "")[:500], **extras)
     if not given.gives_anything:
-        return "Gives neither time nor attempts."
+        return gettext("Gives neither time nor attempts.")
     return ListedExtension(line, person[0], person[1], task, given)
 
 
 def _due(text: str, days: str, task: AssignedTask, zone: tzinfo) -> datetime | str | None:
     """The new date, of `due` or of `days` after the task's own; None: neither is there; or what is wrong."""
     if text and days:
-        return "Has both a date and days; keep one of them."
+        return gettext("Has both a date and days; keep one of them.")
     if days:
         number = days.removeprefix("+")
         if not (number.isascii() and number.isdigit() and 0 < int(number) < 1000):
-            return f"days is a whole number of days, not “{one_line(days)}”."
+            told = gettext("days is a whole number of days, not “{text}”.")
+            return told.format(text=one_line(days))
         if task.terms.due_at is None:
-            return f"{one_line(task.terms.title)} has no due date to count days from."
+            told = gettext("{title} has no due date to count days from.")
+            return told.format(title=one_line(task.terms.title))
         there = task.terms.due_at.astimezone(zone).replace(tzinfo=None) + timedelta(days=int(number))
         return there.replace(tzinfo=zone).astimezone(UTC)
     if not text:
@@ -182,7 +191,8 @@ def _due(text: str, days: str, task: AssignedTask, zone: tzinfo) -> datetime | s
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        return f"due is a date and a time such as 2026-03-31 18:00, not “{one_line(text)}”."
+        told = gettext("due is a date and a time such as 2026-03-31 18:00, not “{text}”.")
+        return told.format(text=one_line(text))
     if not 2000 <= at.year <= 2200:
-        return "due is a date between 2000 and 2200."
+        return gettext("due is a date between 2000 and 2200.")
     return (at if at.tzinfo is not None else at.replace(tzinfo=zone)).astimezone(UTC)

@@ -13,6 +13,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
+from grader.translation import gettext
+
 MAX_TEXT = 4000
 
 
@@ -42,10 +44,10 @@ class SubmittedForm:
         return name in self.values
 
     def needed(self, name: str, what: str) -> str:
-        """A text that must not be empty."""
+        """A text that must not be empty; `what` it is, in the reader's language."""
         found = self.text(name)
         if not found:
-            self.errors[name] = f"{what} is needed."
+            self.errors[name] = gettext("{what} is needed.").format(what=what)
         return found
 
     def number(self, name: str, *, least: float, most: float, whole: bool = False) -> float | None:
@@ -58,8 +60,12 @@ class SubmittedForm:
         except ValueError:
             value = float("nan")
         if not least <= value <= most or (whole and not value.is_integer()):
-            kind = "a whole number" if whole else "a number"
-            self.errors[name] = f"Write {kind} from {least:g} to {most:g}."
+            told = (
+                gettext("Write a whole number from {least} to {most}.")
+                if whole
+                else gettext("Write a number from {least} to {most}.")
+            )
+            self.errors[name] = told.format(least=f"{least:g}", most=f"{most:g}")
             return None
         return value
 
@@ -81,13 +87,15 @@ class SubmittedForm:
         except ValueError:
             at = None
         if at is None or not 2000 <= at.year <= 2200:
-            self.errors[name] = "Write a date and a time, such as 2026-03-31 18:00."
+            self.errors[name] = gettext("Write a date and a time, such as 2026-03-31 18:00.")
             return None
         if at.tzinfo is not None:
             return at.astimezone(UTC)
         meant = at.replace(tzinfo=zone).astimezone(UTC)
         if meant.astimezone(zone).replace(tzinfo=None) != at:
-            self.errors[name] = "Clocks are put forward past this hour on that day. Write another one."
+            self.errors[name] = gettext(
+                "Clocks are put forward past this hour on that day. Write another one."
+            )
             return None
         return meant
 
@@ -95,7 +103,7 @@ class SubmittedForm:
         """One of these choices, the first where something else was sent."""
         found = self.text(name)
         if found not in choices:
-            self.errors[name] = "Choose one of these."
+            self.errors[name] = gettext("Choose one of these.")
             return choices[0]
         return found
 

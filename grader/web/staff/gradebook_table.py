@@ -11,9 +11,10 @@ from markupsafe import Markup
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
 from grader.report.banner import sentence
-from grader.report.wording import SYMBOLS, TONES, points_text
+from grader.report.wording import SYMBOLS, TONES, VERDICTS, points_text
 from grader.store.courses import AssignedTask
 from grader.store.gradebook import Gradebook, GradebookCell, GradebookLine
+from grader.translation import current_language, gettext
 
 PAGE = 100
 
@@ -68,6 +69,7 @@ class GradebookPage:
 _ORDER = {Verdict.ACCEPTED: 2, Verdict.HELD: 1}
 
 
+@lru_cache(maxsize=64)
 def _sign(tone: str, sign: str, text: str) -> Markup:
     # The text is shown to a mouse as a title, and said to everybody who hears the page.
     return Markup('<td class="tone-{0}"><b title="{2}" aria-hidden="true">{1}</b>{3}</td>').format(
@@ -79,10 +81,6 @@ def _said(text: str) -> Markup:
     return Markup('<span class="visually-hidden">{0}</span>').format(text)
 
 
-_NOTHING = _sign("quiet", "–", "not handed in")
-_WAITING = _sign("hint", "…", "not judged yet")
-
-
 def cell_html(cell: GradebookCell | None) -> Markup:
     """A cell as it is printed, in signs and words and never by colour alone.
 
@@ -90,21 +88,22 @@ def cell_html(cell: GradebookCell | None) -> Markup:
     in it comes from outside.
     """
     if cell is None:
-        return _NOTHING
+        return _sign("quiet", "–", gettext("not handed in"))
     if cell.attempt_id is None or cell.result is None:
-        return _WAITING
-    before, after = _frame(cell.result)
+        return _sign("hint", "…", gettext("not judged yet"))
+    before, after = _frame(cell.result, current_language())
     return Markup(f"{before}{cell.attempt_id:d}{after}")
 
 
 @lru_cache(maxsize=8192)
-def _frame(result: AttemptResult) -> tuple[str, str]:
-    """What stands before and after the attempt's number in a cell."""
+def _frame(result: AttemptResult, _language: str) -> tuple[str, str]:
+    """What stands before and after the attempt's number in a cell, in the present language."""
     tone = TONES[result.verdict]
-    notes = f"<i>late {result.late_days:d} d</i>" if result.late_days else ""
-    notes += "<i>set by hand</i>" if result.decided else ""
+    late, by_hand = gettext("late {days} d").format(days=result.late_days), gettext("set by hand")
+    notes = f"<i>{late}</i>" if result.late_days else ""
+    notes += f"<i>{by_hand}</i>" if result.decided else ""
     # Nothing counts before somebody has decided, so no number stands there.
-    shown = "held" if result.verdict is Verdict.HELD else points_text(result.points)
+    shown = VERDICTS[result.verdict] if result.verdict is Verdict.HELD else points_text(result.points)
     told = sentence(result)
     return (
         f'<td class="tone-{tone}"><a title="{told}" href="/attempts/',

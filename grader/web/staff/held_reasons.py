@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from grader.model.grade import Grade
 from grader.report.json_report import from_json
+from grader.translation import N_, gettext
 
 _CODED = re.compile(r"([A-Z]{2,12}[0-9]{1,4}): (.*)", re.DOTALL)
 _MOST_FACTS = 12
-_UNKNOWN = "The reasons of this attempt can no longer be read. Look at its report and at its source."
+_UNKNOWN = N_("The reasons of this attempt can no longer be read. Look at its report and at its source.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class HeldReason:
 def held_reasons(grade: Grade | None) -> tuple[HeldReason, ...]:
     """The reasons of a held grade; None: a grade that cannot be read."""
     if grade is None:
-        return (HeldReason("", _UNKNOWN),)
+        return (HeldReason("", gettext(_UNKNOWN)),)
     return tuple(_reason(grade, text) for text in grade.review) or (HeldReason("", grade.verdict_reason),)
 
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.report.safe_text import one_line
-from grader.report.wording import plural
 from grader.store.roster_imports import RosterLine
 from grader.store.tables.person import COURSE_ROLES, Role
+from grader.translation import counted, gettext, number_text
 
 MAX_BYTES = 1 << 20
 MAX_PEOPLE = 2000
@@ -84,39 +84,44 @@ class Roster:
 def read_roster(data: bytes) -> Roster:
     """Read a list of people from a file's bytes; nothing in it raises."""
     if len(data) > MAX_BYTES:
-        return _unreadable(f"The file has more than {MAX_BYTES >> 20} MiB; a list of people is far smaller.")
+        told = gettext("The file has more than {most} MiB; a list of people is far smaller.")
+        return _unreadable(told.format(most=MAX_BYTES >> 20))
     if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _unreadable(
-            "This is a workbook. Save the sheet as CSV (“Save as… CSV UTF-8”) and choose that file."
+            gettext("This is a workbook. Save the sheet as CSV (“Save as… CSV UTF-8”) and choose that file.")
         )
     text = _decoded(data)
     if text is None:
-        return _unreadable("The file is not text. Save the sheet as “CSV UTF-8” and choose that file.")
+        return _unreadable(
+            gettext("The file is not text. Save the sheet as “CSV UTF-8” and choose that file.")
+        )
     return read_text(text)
 
 
 def read_text(text: str) -> Roster:
     """Read a list of people from text, as it may also be pasted."""
     if not text.strip():
-        return _unreadable("The list is empty. Its first line names the columns: login,name.")
+        return _unreadable(gettext("The list is empty. Its first line names the columns: login,name."))
     lines = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=_delimiter(text))
     try:
         rows = [
             (lines.line_num, [cell.strip() for cell in row]) for row in lines if any(c.strip() for c in row)
         ]
     except csv.Error as error:
-        return _unreadable(f"Line {lines.line_num} cannot be read as CSV: {error}.")
+        told = gettext("Line {line} cannot be read as CSV: {problem}.")
+        return _unreadable(told.format(line=lines.line_num, problem=error))
     if not rows:
-        return _unreadable("The list is empty. Its first line names the columns: login,name.")
+        return _unreadable(gettext("The list is empty. Its first line names the columns: login,name."))
     if rows[0][1][0].casefold().startswith("sep="):
         rows = rows[1:]
     columns = _columns(rows[0][1]) if rows else None
     if columns is None:
         seen = ", ".join(one_line(cell) for cell in rows[0][1][:8] if cell) if rows else ""
-        return _unreadable(
-            "The first line has to name the columns, one of them “login” (or “username”, “email”), and “name”"
-            f" (or “first name” and “last name”). Here it says: {seen}."
+        told = gettext(
+            "The first line has to name the columns, one of them “login” (or “username”, “email”), and “name” (or "
+            "“first name” and “last name”). Here it says: {seen}."
         )
+        return _unreadable(told.format(seen=seen))
     return _people(rows[1:], columns)
 
 
@@ -178,36 +183,42 @@ def _columns(header: Sequence[str]) -> _Columns | None:
 def _people(rows: Sequence[tuple[int, list[str]]], columns: _Columns) -> Roster:
     people: list[RosterLine] = []
     troubles: list[RosterProblem] = []
-    seen: dict[str, int] = {}
+    seen: dict[tuple[str, str], int] = {}
     for line, cells in rows:
         if len(people) >= MAX_PEOPLE:
-            troubles.append(RosterProblem(line, f"More than {MAX_PEOPLE:,} people; split the list."))
+            most = gettext("More than {most} people; split the list.").format(most=number_text(MAX_PEOPLE))
+            troubles.append(RosterProblem(line, most))
             break
         if max(columns.login, *columns.names) >= len(cells):
-            troubles.append(
-                RosterProblem(
-                    line,
-                    f"Has {plural(len(cells), 'cell')}, too few for the columns that the first line names.",
-                )
+            few = counted(
+                "Has %(num)s cell, too few for the columns that the first line names.",
+                "Has %(num)s cells, too few for the columns that the first line names.",
+                len(cells),
             )
+            troubles.append(RosterProblem(line, few))
             continue
         one = _person(line, cells, columns)
         if isinstance(one, str):
             troubles.append(RosterProblem(line, one))
             continue
-        twice = [(f"The login {one_line(one.login)}", f"login {one.login}")]
+        twice = [(gettext("The login {it} stands in line {line} already."), "login", one.login)]
         if one.external_id is not None:
-            twice.append((f"The id {one_line(one.external_id)}", f"id {one.external_id}"))
+            twice.append((gettext("The id {it} stands in line {line} already."), "id", one.external_id))
         told = next(
-            (f"{what} stands in line {seen[key]} already." for what, key in twice if key in seen), None
+            (
+                text.format(it=one_line(it), line=seen[kind, it])
+                for text, kind, it in twice
+                if (kind, it) in seen
+            ),
+            None,
         )
         if told is not None:
             troubles.append(RosterProblem(line, told))
             continue
-        seen |= {key: line for _, key in twice}
+        seen |= {(kind, it): line for _, kind, it in twice}
         people.append(one)
     if not people and not troubles:
-        troubles.append(RosterProblem(0, "The list names its columns, and nobody below them."))
+        troubles.append(RosterProblem(0, gettext("The list names its columns, and nobody below them.")))
     return Roster(tuple(people), tuple(troubles))
 
 
@@ -226,22 +237,25 @@ def _person(line: int, cells: Sequence[str], columns: _Columns) -> RosterLine | 
     own = columns.email if columns.email != columns.login else None
     email = (cell(own) or (login if _EMAIL_SHAPE.fullmatch(login) else "")).lower()
     if email and not (_EMAIL_SHAPE.fullmatch(email) and len(email) <= _MAX_EMAIL):
-        return f"“{one_line(email)}” is no mail address."
+        return gettext("“{text}” is no mail address.").format(text=one_line(email))
     section, external_id, said = cell(columns.section), cell(columns.external_id), cell(columns.role)
     if max(len(section), len(external_id)) > MAX_DETAIL:
-        return f"A section and an id have at most {MAX_DETAIL} characters."
+        return gettext("A section and an id have at most {most} characters.").format(most=MAX_DETAIL)
     role = _ROLES.get(said.casefold()) if said else Role.LEARNER
     if role is None:
-        return f"“{one_line(said)}” is no role; write {', '.join(COURSE_ROLES[:-1])} or {COURSE_ROLES[-1]}."
+        told = gettext("“{text}” is no role; write {several} or {last}.")
+        return told.format(text=one_line(said), several=", ".join(COURSE_ROLES[:-1]), last=COURSE_ROLES[-1])
     return RosterLine(line, login, name, role, email or None, section or None, external_id or None)
 
 
 def problem_with(login: str, name: str) -> str | None:
     """What is wrong with a login or a name, or None."""
     if not login:
-        return "Has no login."
+        return gettext("Has no login.")
     if len(login) > MAX_LOGIN or len(name) > MAX_NAME:
-        return f"A login has at most {MAX_LOGIN} characters, a name at most {MAX_NAME}."
+        told = gettext("A login has at most {login} characters, a name at most {name}.")
+        return told.format(login=MAX_LOGIN, name=MAX_NAME)
     if not _LOGIN_SHAPE.fullmatch(login):
-        return f"“{one_line(login)}” is no login: no spaces, commas, slashes, quotation or angle marks."
-    return "Has no name." if not name else None
+        told = gettext("“{text}” is no login: no spaces, commas, slashes, quotation or angle marks.")
+        return told.format(text=one_line(login))
+    return gettext("Has no name.") if not name else None

@@ -12,6 +12,7 @@ from grader.model.task import Task
 from grader.report.source_changes import FileChange, SourceChanges
 from grader.store.courses import AssignedTask, CourseFacts
 from grader.store.task_versions import task_at
+from grader.translation import gettext
 from grader.web.lookups.folder_tasks import folder_task
 from grader.web.service import WebService
 
@@ -42,7 +43,9 @@ class AvailableVersion:
 def available_version(service: WebService, course: CourseFacts, task: AssignedTask) -> AvailableVersion:
     """What a course's task could be brought to now; a course from elsewhere has what its last import brought."""
     own = course.source is None
-    place = "in the folder of tasks" if own else f"from {course.source}"
+    place = (
+        gettext("in the folder of tasks") if own else gettext("from {source}").format(source=course.source)
+    )
     try:
         if own:
             found = folder_task(task.task)

@@ -7,16 +7,22 @@ from datetime import tzinfo
 
 from grader.store.courses import TaskTerms
 from grader.store.tables.course_task import LatePolicy
+from grader.translation import N_, gettext
 from grader.web.staff.form import SubmittedForm, local_field
 
-LATE = (
-    (LatePolicy.CLOSED, "is not taken"),
-    (LatePolicy.ACCEPTED, "is taken, and worth the same"),
-    (LatePolicy.REDUCED, "is taken, and loses points each day"),
+_LATE = (
+    (LatePolicy.CLOSED, N_("is not taken")),
+    (LatePolicy.ACCEPTED, N_("is taken, and worth the same")),
+    (LatePolicy.REDUCED, N_("is taken, and loses points each day")),
 )
 _PERCENT = 100.0
 _MOST = 100_000
 _MOST_MINUTES = 10_080
+
+
+def late_options() -> list[tuple[str, str]]:
+    """What becomes of what comes late, to choose from."""
+    return [(value, gettext(text)) for value, text in _LATE]
 
 
 def read_terms(form: SubmittedForm, now: TaskTerms, zone: tzinfo) -> TaskTerms:
@@ -24,23 +30,23 @@ def read_terms(form: SubmittedForm, now: TaskTerms, zone: tzinfo) -> TaskTerms:
 
     Where something is wrong, `form.errors` says what.
     """
-    title = form.needed("title", "A title")
+    title = form.needed("title", gettext("A title"))
     weight = form.number("weight", least=0, most=1000)
     opens_at, due_at = form.time("opens_at", zone), form.time("due_at", zone)
     if opens_at is not None and due_at is not None and due_at <= opens_at:
-        form.errors["due_at"] = "It would be due before it opens."
-    late = LatePolicy(form.one_of("late_policy", [value for value, _ in LATE]))
+        form.errors["due_at"] = gettext("It would be due before it opens.")
+    late = LatePolicy(form.one_of("late_policy", [value for value, _ in _LATE]))
     loss = form.number("late_loss", least=0, most=100)
     if late is LatePolicy.REDUCED and not loss and "late_loss" not in form.errors:
-        form.errors["late_loss"] = "How many percent does each day cost?"
+        form.errors["late_loss"] = gettext("How many percent does each day cost?")
     hidden = form.ticked("hidden_until_due")
     if hidden and due_at is None and "due_at" not in form.errors:
-        form.errors["due_at"] = "Hidden until when? Set a due date, or untick “hidden until due”."
+        form.errors["due_at"] = gettext("Hidden until when? Set a due date, or untick “hidden until due”.")
     exam = form.whole("exam_minutes", least=1, most=_MOST_MINUTES)
     if exam is not None and due_at is None and "due_at" not in form.errors:
-        form.errors["due_at"] = "When does the exam close? Set a due date."
+        form.errors["due_at"] = gettext("When does the exam close? Set a due date.")
     if exam is not None and late is not LatePolicy.CLOSED:
-        form.errors["late_policy"] = "An exam takes nothing late."
+        form.errors["late_policy"] = gettext("An exam takes nothing late.")
     return replace(
         now,
         title=title[:200] or now.title,

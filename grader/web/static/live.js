@@ -6,6 +6,8 @@ const steps = new Map([...panel.querySelectorAll("[data-step]")].map((item) => [
 const line = document.getElementById("now-line");
 const epochs = document.getElementById("epochs");
 const logs = document.getElementById("logs");
+const texts = JSON.parse(document.getElementById("texts").textContent);
+const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 const KEPT = 16384;
 panel.querySelectorAll(".no-script").forEach((item) => item.remove());
 
@@ -14,7 +16,7 @@ let told = line.textContent.trim();
 const say = (text) => { told = text; write(text); };
 const spoken = (seconds) => seconds < 60 ? `${Math.max(0, Math.round(seconds))} s`
   : `${Math.floor(seconds / 60)} min ${String(Math.round(seconds % 60)).padStart(2, "0")} s`;
-const number = (value) => Number(value).toLocaleString("en", { maximumSignificantDigits: 4 });
+const number = (value) => Number(value).toLocaleString(document.documentElement.lang, { maximumSignificantDigits: 4 });
 
 let heard = Date.now();
 // Soon enough for a deadlock, which is ended after some 15 s.
@@ -25,14 +27,15 @@ const LONG_QUIET_S = 30;
 function quiet() {
   const passed = (Date.now() - heard) / 1000, every = passed < 60 ? QUIET_S : LONG_QUIET_S;
   const seconds = Math.floor(passed / every) * every;
-  if (seconds && steps.get("run").className === "now") write(`${told} Nothing was heard of the ranks for ${spoken(seconds)}.`);
+  if (seconds && steps.get("run").className === "now") write(`${told} ${filled(texts.quiet, { time: spoken(seconds) })}`);
 }
 
 // What is said of waiting is untrue of a run, which costs an attempt; and a button that asks first has its dots.
 function waits(does) {
   for (const item of document.querySelectorAll(".while-waiting")) item.hidden = !does;
   const button = document.getElementById("cancel");
-  if (button && !button.disabled) button.textContent = does ? "Cancel" : "Cancel…";
+  if (button && !button.disabled) button.textContent = does ? texts.cancel : texts.ask_cancel;
+  document.title = document.title.replace(does ? texts.is_judged : texts.waits, does ? texts.waits : texts.is_judged);
 }
 
 function tick() {
@@ -67,10 +70,10 @@ function print(rank, stream, text) {
     term.className = "term";
     term.dataset.rank = String(Number(rank));
     const head = document.createElement("h3"), out = document.createElement("pre");
-    head.textContent = `Rank ${Number(rank)}`;
+    head.textContent = filled(texts.rank, { rank: Number(rank) });
     out.tabIndex = 0;
     out.setAttribute("role", "group");
-    out.setAttribute("aria-label", `Output of rank ${Number(rank)}`);
+    out.setAttribute("aria-label", filled(texts.output, { rank: Number(rank) }));
     term.append(head, out);
     const after = [...logs.querySelectorAll("[data-rank]")].find((other) => Number(other.dataset.rank) > rank);
     logs.querySelector(".terms").insertBefore(term, after ?? null);
@@ -86,12 +89,11 @@ function print(rank, stream, text) {
 }
 
 const on = {
-  queued: (data) => { enter("queue", data.at); say("In the queue."); },
+  queued: (data) => { enter("queue", data.at); say(texts.queued); },
   requeued: (data) => {
     enter("queue", data.at);
     waits(true);
-    document.title = document.title.replace(" is judged ", " waits ");
-    say("The grader failed, not your script: it is tried again.");
+    say(texts.requeued);
     logs.querySelector(".terms").replaceChildren();
     logs.hidden = epochs.hidden = true;
   },
@@ -99,24 +101,24 @@ const on = {
     enter("prepare", data.at);
     waits(false);
     document.querySelectorAll(".why-waiting").forEach((item) => item.remove());
-    say("A worker has it.");
-    document.title = document.title.replace(" waits ", " is judged ");
+    say(texts.claimed);
   },
   phase: (data) => {
     enter(data.phase, data.at);
-    const words = { prepare: "Getting ready.", run: "The ranks run.", evaluate: "The judge scores what they left.", report: "The report is being written." };
-    if (words[data.phase]) say(words[data.phase]);
+    if (order.indexOf(data.phase) > 0) say(texts[data.phase]);
   },
   epoch: (data) => {
-    const parts = [`Epoch ${data.epoch}${data.of ? ` of ${data.of}` : ""}`];
-    if (data.loss !== null) parts.push(`loss ${number(data.loss)}`);
-    say(`${parts.join(", ")}.`);
+    const text = texts[`epoch${data.of ? "_of" : ""}${data.loss === null ? "" : "_loss"}`];
+    say(filled(text, { number: data.epoch, of: data.of, loss: number(data.loss) }));
     epochs.hidden = !data.of;
     if (data.of) { epochs.max = data.of; epochs.value = data.epoch; }
   },
   log: (data) => print(data.rank, data.stream, data.text ?? ""),
-  cancel_requested: () => say("The run is being ended."),
-  place: (data) => say(`Number ${data.position} in the queue${data.starts_in_s === null ? "" : data.starts_in_s < 1 ? ", starts at once" : `, starts in about ${spoken(data.starts_in_s)}`}.`),
+  cancel_requested: () => say(texts.cancelling),
+  place: (data) => {
+    const text = data.starts_in_s === null ? texts.place : data.starts_in_s < 1 ? texts.place_now : texts.place_soon;
+    say(filled(text, { position: data.position, time: spoken(data.starts_in_s) }));
+  },
 };
 
 const address = new URL(panel.dataset.live, location.href);
@@ -131,7 +133,7 @@ function listen() {
       act(JSON.parse(event.data));
     });
   }
-  source.addEventListener("end", () => { source.close(); say("Over. The report comes."); location.reload(); });
+  source.addEventListener("end", () => { source.close(); say(texts.over); location.reload(); });
   source.addEventListener("error", () => {
     // A browser comes back by itself, unless it was refused; then the page is loaded again, as without a script.
     if (source?.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);

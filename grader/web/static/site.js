@@ -14,4 +14,4 @@ function showLocalTimes(part) {
   }
 }
 showLocalTimes(document);
-for (const zone of zones) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "of this browser";
+for (const zone of zones) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || zone.dataset.zone;

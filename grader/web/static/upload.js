@@ -6,10 +6,13 @@ const area = form.querySelector("textarea");
 const drop = form.querySelector(".drop");
 const chosen = form.querySelector("[data-chosen]");
 const found = document.getElementById("found");
+const texts = JSON.parse(document.getElementById("texts").textContent);
+const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 const mostFileBytes = Number(form.dataset.mostFileBytes), mostScriptBytes = Number(form.dataset.mostScriptBytes);
 // Of a whole request, less what is sent around the files: names, boundaries, the other fields.
 const mostBytes = Number(form.dataset.mostBytes) - 16384;
-const mib = (bytes) => `${Number((bytes / 2 ** 20).toFixed(1))} MiB`;
+const shape = { maximumFractionDigits: 1, useGrouping: false };
+const mib = (bytes) => `${(bytes / 2 ** 20).toLocaleString(document.documentElement.lang, shape)} MiB`;
 let asked = 0;
 
 function tell(text, busy) {
@@ -23,14 +26,15 @@ function tell(text, busy) {
 // What the service would refuse unread is refused here, where the form and all that was typed is still there.
 function tooLarge() {
   // What is chosen goes before what is typed, and only archives hold what is not counted.
-  const files = picker.files.length ? [...picker.files] : [{ name: "The text", size: new Blob([area.value]).size }];
+  const files = picker.files.length ? [...picker.files] : [{ name: texts.pasted, size: new Blob([area.value]).size }];
   const sum = (some) => some.reduce((bytes, file) => bytes + file.size, 0);
   const scripts = files.filter((file) => !(file instanceof File) || /\.py$/i.test(file.name));
   const largest = scripts.find((file) => file.size > mostFileBytes);
   if (!largest && sum(scripts) <= mostScriptBytes && sum(files) <= mostBytes) return "";
-  const what = largest ? `${largest.name} has ${mib(largest.size)}` : `This has ${mib(sum(files))}`;
-  return `${what}; a script may have ${mib(mostFileBytes)}, and all of them ${mib(mostScriptBytes)}. Choose train.py and`
-    + " the modules it imports, or a notebook: data and weights are no part of it. Nothing was sent, and no attempt is spent.";
+  const sizes = { file: mib(mostFileBytes), all: mib(mostScriptBytes) };
+  return largest
+    ? filled(texts.file_too_large, { ...sizes, name: largest.name, size: mib(largest.size) })
+    : filled(texts.all_too_large, { ...sizes, size: mib(sum(files)) });
 }
 
 // Of a notebook only the text of its cells is read: the pictures in its outputs need not travel.
@@ -77,18 +81,18 @@ async function look() {
   picker.setCustomValidity(refused);
   if (refused) { tell(refused, false); return; }
   if (!picker.files.length && !area.value.trim()) { found.replaceChildren(); return; }
-  tell("Reading the script …", true);
+  tell(texts.reading, true);
   try {
     const answer = await fetch(form.dataset.upload, { method: "POST", body: new FormData(form), redirect: "error" });
     const page = await answer.text();
     if (turn !== asked) return;
-    if (answer.status === 413) { tell("This is more than may be handed in. Choose train.py and the modules it imports.", false); return; }
-    if (!answer.ok) { tell("It could not be read just now. Handing it in is possible all the same.", false); return; }
+    if (answer.status === 413) { tell(texts.refused, false); return; }
+    if (!answer.ok) { tell(texts.unread, false); return; }
     // Parsed apart and adopted: what the server escaped stays text, and nothing of it could run.
     found.replaceChildren(...new DOMParser().parseFromString(page, "text/html").body.childNodes);
     found.setAttribute("aria-busy", "false");
   } catch {
-    if (turn === asked) tell("The grader cannot be reached. Your script is still here; try again in a moment.", false);
+    if (turn === asked) tell(texts.unreachable, false);
   }
 }
 

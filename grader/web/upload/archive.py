@@ -17,6 +17,7 @@ from grader.catalog.submissions import MAX_FILES, MAX_TOTAL_BYTES, most_bytes
 from grader.model.submission import ENTRY_POINT
 from grader.notebooks.handed_in import is_notebook
 from grader.report.safe_text import one_line
+from grader.translation import gettext
 from grader.web.upload import file_names
 from grader.web.upload.refusals import UploadRefusedError
 
@@ -35,7 +36,6 @@ _DAMAGED = (
     RuntimeError,
     ValueError,
 )
-_PLAIN = "Pack it again as a plain ZIP file of your scripts."
 
 
 def scripts_in(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
@@ -54,8 +54,8 @@ def scripts_in(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
             _no_overlap(file, infos, archive.start_dir)
             yield from _contents(archive, wanted)
     except _DAMAGED as error:
-        raise UploadRefusedError(
-            f"The ZIP file is damaged ({one_line(str(error))[:120]}). {_PLAIN}"
+        raise _not_plain(
+            gettext("The ZIP file is damaged ({problem}).").format(problem=one_line(str(error))[:120])
         ) from None
 
 
@@ -66,10 +66,10 @@ def _measure(file: IO[bytes]) -> None:
     tail = file.read()
     at = tail.rfind(_END)
     if at < 0 or len(tail) - at < _END_BYTES:
-        raise UploadRefusedError(f"This is no ZIP file, or only a part of one. {_PLAIN}")
+        raise _not_plain(gettext("This is no ZIP file, or only a part of one."))
     entries, directory_bytes = struct.unpack_from("<HL", tail, at + 10)
     if tail[max(0, at - _LOCATOR_BYTES) : at].startswith(_LOCATOR):
-        raise UploadRefusedError(f"The ZIP file is of the kind for huge archives. {_PLAIN}")
+        raise _not_plain(gettext("The ZIP file is of the kind for huge archives."))
     if entries > _MAX_ENTRIES or directory_bytes > _MAX_DIRECTORY:
         raise _too_many()
     file.seek(0)
@@ -79,21 +79,25 @@ def _wanted(info: zipfile.ZipInfo) -> bool:
     """Whether an entry is a script to be read; hostile entries are refused, wanted or not."""
     shown = one_line(info.orig_filename[:120])
     if "\0" in info.orig_filename:
-        raise UploadRefusedError(f"{shown} is no name of a file. {_PLAIN}")
+        raise _not_plain(gettext("{name} is no name of a file.").format(name=shown))
     path = file_names.checked_path(info.orig_filename.rstrip("/") or info.orig_filename)
     if info.flag_bits & _ENCRYPTED:
-        raise UploadRefusedError(f"{shown} is encrypted. Pack the archive again without a password.")
+        raise UploadRefusedError(
+            gettext("{name} is encrypted. Pack the archive again without a password.").format(name=shown)
+        )
     mode = info.external_attr >> 16
     if info.create_system == _UNIX and stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise UploadRefusedError(
-            f"{shown} is a link or a special file. Put the file itself into the archive."
+            gettext("{name} is a link or a special file. Put the file itself into the archive.").format(
+                name=shown
+            )
         )
     if info.is_dir() or file_names.is_ignored(path):
         return False
     if not path.endswith(".py") and not is_notebook(path):
         return False
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise UploadRefusedError(f"{shown} is packed by an unusual method. {_PLAIN}")
+        raise _not_plain(gettext("{name} is packed by an unusual method.").format(name=shown))
     if info.file_size > most_bytes(path):
         raise _too_large(shown, most_bytes(path))
     return True
@@ -107,10 +111,10 @@ def _no_overlap(file: IO[bytes], infos: list[zipfile.ZipInfo], directory_at: int
         file.seek(info.header_offset)
         header = file.read(_LOCAL_BYTES)
         if len(header) < _LOCAL_BYTES or not header.startswith(b"PK\x03\x04"):
-            raise UploadRefusedError(f"The ZIP file is damaged. {_PLAIN}")
+            raise _not_plain(gettext("The ZIP file is damaged."))
         name_bytes, extra_bytes = struct.unpack_from("<HH", header, 26)
         if info.header_offset + _LOCAL_BYTES + name_bytes + extra_bytes + info.compress_size > end:
-            raise UploadRefusedError(f"Entries of the ZIP file overlap. {_PLAIN}")
+            raise _not_plain(gettext("Entries of the ZIP file overlap."))
 
 
 def _contents(archive: zipfile.ZipFile, found: list[zipfile.ZipInfo]) -> Iterator[tuple[str, bytes]]:
@@ -121,12 +125,16 @@ def _contents(archive: zipfile.ZipFile, found: list[zipfile.ZipInfo]) -> Iterato
         notebooks = []
     if len(notebooks) > 1:
         raise UploadRefusedError(
-            f"The ZIP file holds {len(notebooks)} notebooks and no {ENTRY_POINT}. Upload the one to hand in."
+            gettext(
+                "The ZIP file holds {number} notebooks and no {script}. Upload the one to hand in."
+            ).format(number=len(notebooks), script=ENTRY_POINT)
         )
     wanted = scripts + notebooks
     if not wanted:
         raise UploadRefusedError(
-            "The ZIP file holds no .py file and no notebook. Pack train.py and the modules it imports."
+            gettext(
+                "The ZIP file holds no .py file and no notebook. Pack train.py and the modules it imports."
+            )
         )
     if len(wanted) > MAX_FILES:
         raise _too_many()
@@ -139,20 +147,32 @@ def _contents(archive: zipfile.ZipFile, found: list[zipfile.ZipInfo]) -> Iterato
         total += 0 if is_notebook(info.filename) else len(content)
         if total > MAX_TOTAL_BYTES:
             raise UploadRefusedError(
-                f"The .py files in the archive are more than {MAX_TOTAL_BYTES >> 20} MiB altogether. Hand in "
-                "train.py and the modules it imports, nothing else."
+                gettext(
+                    "The .py files in the archive are more than {mib} MiB altogether. Hand in "
+                    "train.py and the modules it imports, nothing else."
+                ).format(mib=MAX_TOTAL_BYTES >> 20)
             )
         yield file_names.checked_path(info.filename), content
 
 
+def _not_plain(problem: str) -> UploadRefusedError:
+    """Refuses an archive that honest tools do not make; `problem`: a sentence."""
+    advice = gettext("Pack it again as a plain ZIP file of your scripts.")
+    return UploadRefusedError(f"{problem} {advice}")
+
+
 def _too_many() -> UploadRefusedError:
     return UploadRefusedError(
-        f"The archive holds too many files; a submission has {MAX_FILES} at most. Pack train.py and the modules it "
-        "imports; a virtual environment or other projects do not belong in it."
+        gettext(
+            "The archive holds too many files; a submission has {most} at most. Pack train.py and the modules it "
+            "imports; a virtual environment or other projects do not belong in it."
+        ).format(most=MAX_FILES)
     )
 
 
 def _too_large(shown: str, most: int) -> UploadRefusedError:
     return UploadRefusedError(
-        f"{shown} is larger than it may be, {most >> 20} MiB. Data and weights are not part of a submission."
+        gettext(
+            "{name} is larger than it may be, {mib} MiB. Data and weights are not part of a submission."
+        ).format(name=shown, mib=most >> 20)
     )

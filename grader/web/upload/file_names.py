@@ -6,6 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from grader.report.safe_text import one_line
+from grader.translation import gettext
 from grader.web.upload.refusals import UploadRefusedError
 
 MAX_DEPTH = 8
@@ -22,16 +23,30 @@ def checked_path(name: str) -> str:
     """
     shown = one_line(name[:120])
     if not name or not name.isprintable():
-        raise UploadRefusedError(f"A file is called {shown!r}; names hold only what can be seen. Rename it.")
+        raise UploadRefusedError(
+            gettext("A file is called {name}; names hold only what can be seen. Rename it.").format(
+                name=repr(shown)
+            )
+        )
     if "\\" in name or name.startswith("/") or _DRIVE.match(name):
         raise UploadRefusedError(
-            f"{shown} is an absolute path or one with backslashes. Pack the folder with paths relative to it."
+            gettext(
+                "{name} is an absolute path or one with backslashes. Pack the folder with paths relative to it."
+            ).format(name=shown)
         )
     parts = name.split("/")
     if ".." in parts:
-        raise UploadRefusedError(f"{shown} points out of its folder. Pack the folder that holds train.py.")
+        raise UploadRefusedError(
+            gettext("{name} points out of its folder. Pack the folder that holds train.py.").format(
+                name=shown
+            )
+        )
     if len(name.encode()) > _MOST_BYTES or len(parts) > MAX_DEPTH:
-        raise UploadRefusedError(f"{shown} is too long a path. Hand in train.py and the modules beside it.")
+        raise UploadRefusedError(
+            gettext("{name} is too long a path. Hand in train.py and the modules beside it.").format(
+                name=shown
+            )
+        )
     return str(PurePosixPath(name))
 
 

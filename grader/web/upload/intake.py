@@ -12,6 +12,7 @@ from grader.model.submission import Submission
 from grader.report.safe_text import one_line
 from grader.store.limits import Limit, Refusal
 from grader.store.submissions import NewSubmission, Receipt
+from grader.translation import counted, date_text, gettext
 from grader.web.security.access import Visitor, too_many_requests
 from grader.web.service import WebService
 from grader.web.upload.refusals import UploadRefusedError
@@ -49,21 +50,33 @@ async def hand_in(
 def explain_refusal(refusal: Refusal, lifted: str = "") -> str:
     """What stands in the way, and what to do, in a sentence or two; `lifted`: how the time is written, "" as UTC."""
     if not lifted and refusal.lifted_at is not None:
-        lifted = refusal.lifted_at.astimezone(UTC).strftime("%-d %B %Y, %H:%M UTC")
-    waiting = f"{refusal.used} of your attempts {'is' if refusal.used == 1 else 'are'} not judged yet"
+        at = refusal.lifted_at.astimezone(UTC)
+        lifted = f"{date_text(at)}, {at:%H:%M} UTC"
     sentences = {
-        Limit.NOT_ENROLLED: "You take no part in this course, or only look on.",
-        Limit.COURSE_CLOSED: "The course is closed; nothing more is handed in.",
-        Limit.COURSE_ARCHIVED: "The course is archived: everything can be read, and nothing more is handed in.",
-        Limit.NOT_OPEN: f"The task opens on {lifted}.",
-        Limit.PAST_DUE: "The task was due and takes nothing more. Ask your instructor for an extension.",
-        Limit.EXAM_NOT_BEGUN: "This is an exam, and your own time begins when you say so: choose “Begin” on its page, "
-        "or say `grader begin`.",
-        Limit.EXAM_OVER: "Your time in this exam is over; nothing more is taken.",
-        Limit.CONCURRENT: f"{waiting}, and {refusal.allowed} may be at once. "
-        "Wait for one to end, or cancel it.",
-        Limit.PER_DAY: f"You have had all {refusal.allowed} attempts of a day. The next one is free on {lifted}.",
-        Limit.TOTAL: f"You have had all {refusal.allowed} attempts at this task.",
+        Limit.NOT_ENROLLED: gettext("You take no part in this course, or only look on."),
+        Limit.COURSE_CLOSED: gettext("The course is closed; nothing more is handed in."),
+        Limit.COURSE_ARCHIVED: gettext(
+            "The course is archived: everything can be read, and nothing more is handed in."
+        ),
+        Limit.NOT_OPEN: gettext("The task opens on {at}."),
+        Limit.PAST_DUE: gettext(
+            "The task was due and takes nothing more. Ask your instructor for an extension."
+        ),
+        Limit.EXAM_NOT_BEGUN: gettext(
+            "This is an exam, and your own time begins when you say so: choose “Begin” on its page, "
+            "or say `grader begin`."
+        ),
+        Limit.EXAM_OVER: gettext("Your time in this exam is over; nothing more is taken."),
+        Limit.CONCURRENT: counted(
+            "%(num)s of your attempts is not judged yet, and {allowed} may be at once. "
+            "Wait for one to end, or cancel it.",
+            "%(num)s of your attempts are not judged yet, and {allowed} may be at once. "
+            "Wait for one to end, or cancel it.",
+            refusal.used or 0,
+        ),
+        Limit.PER_DAY: gettext("You have had all {allowed} attempts of a day. The next one is free on {at}."),
+        Limit.TOTAL: gettext("You have had all {allowed} attempts at this task."),
+        # Only programs send one.
         Limit.KEY_REUSED: "This Idempotency-Key was used for another submission. Take a new one.",
     }
-    return sentences[refusal.limit]
+    return sentences[refusal.limit].format(at=lifted, allowed=refusal.allowed)

@@ -19,6 +19,7 @@ from grader.model.submission import ENTRY_POINT, SourceFile, Submission
 from grader.notebooks.handed_in import SUFFIX, is_notebook
 from grader.notebooks.handed_in import scripts_in as scripts_in_notebook
 from grader.report.safe_text import one_line
+from grader.translation import gettext
 from grader.web.security import csrf
 from grader.web.upload import file_names
 from grader.web.upload.archive import scripts_in
@@ -45,7 +46,7 @@ async def read_upload(request: Request) -> Submission:
         # Browsers send lines of a text area with \r\n, whatever was pasted.
         text = pasted.replace("\r\n", "\n")
         return submission_of(name or "pasted", [(ENTRY_POINT, text.encode("utf-8", "surrogatepass"))])
-    raise UploadRefusedError("Nothing was uploaded. Choose your train.py, or paste the script.")
+    raise _nothing()
 
 
 def submission_of(name: str, contents: Iterable[tuple[str, bytes]]) -> Submission:
@@ -63,17 +64,23 @@ def submission_of(name: str, contents: Iterable[tuple[str, bytes]]) -> Submissio
         _of_known_kind(path)
         if len(content) > MAX_FILE_BYTES:
             raise UploadRefusedError(
-                f"{one_line(path)} is larger than a script may be, {MAX_FILE_BYTES >> 20} MiB. Data and weights are "
-                "not part of a submission."
+                gettext(
+                    "{name} is larger than a script may be, {mib} MiB. Data and weights are "
+                    "not part of a submission."
+                ).format(name=one_line(path), mib=MAX_FILE_BYTES >> 20)
             )
         total += len(content)
         if total > MAX_TOTAL_BYTES or len(found) >= MAX_FILES:
             raise UploadRefusedError(
-                f"A submission has {MAX_FILES} files and {MAX_TOTAL_BYTES >> 20} MiB at most. Hand in train.py and "
-                "the modules it imports, nothing else."
+                gettext(
+                    "A submission has {most} files and {mib} MiB at most. Hand in train.py and "
+                    "the modules it imports, nothing else."
+                ).format(most=MAX_FILES, mib=MAX_TOTAL_BYTES >> 20)
             )
         if any(path.casefold() == other.casefold() for other in found):
-            raise UploadRefusedError(f"{one_line(path)} was sent twice. Keep one of them.")
+            raise UploadRefusedError(
+                gettext("{name} was sent twice. Keep one of them.").format(name=one_line(path))
+            )
         try:
             found[path] = text_of(content, PurePosixPath(one_line(path)), one_line(path), may_be_empty=True)
         except UsageError as error:
@@ -104,7 +111,7 @@ def _of_parts(parts: list[UploadFile], name: str) -> Submission:
     for part in parts:
         path = part.filename or ""
         if path.lower().endswith(".zip"):
-            raise UploadRefusedError("Upload one ZIP file, or scripts; not both at once.")
+            raise UploadRefusedError(gettext("Upload one ZIP file, or scripts; not both at once."))
         # Looked at before it is read: what is too large is never in memory.
         if file_names.is_ignored(file_names.checked_path(path)):
             continue
@@ -118,18 +125,22 @@ def _of_known_kind(path: str) -> None:
     shown, lower = one_line(path[:120]), path.lower()
     if lower.endswith(_ARCHIVES):
         raise UploadRefusedError(
-            f"{shown} is an archive that is not read here. Upload a ZIP file, or the scripts."
+            gettext("{name} is an archive that is not read here. Upload a ZIP file, or the scripts.").format(
+                name=shown
+            )
         )
     if not lower.endswith((".py", SUFFIX)):
         raise UploadRefusedError(
-            f"{shown} does not end in .py or {SUFFIX}. Upload train.py and the modules it imports; data and "
-            "weights are not part of a submission."
+            gettext(
+                "{name} does not end in .py or {suffix}. Upload train.py and the modules it imports; data and "
+                "weights are not part of a submission."
+            ).format(name=shown, suffix=SUFFIX)
         )
 
 
 def _arranged(found: dict[str, str]) -> tuple[SourceFile, ...]:
     if not found:
-        raise UploadRefusedError("Nothing was uploaded. Choose your train.py, or paste the script.")
+        raise _nothing()
     if len(found) == 1:
         found = {ENTRY_POINT: next(iter(found.values()))}
     top = {path.split("/")[0] for path in found}
@@ -139,14 +150,24 @@ def _arranged(found: dict[str, str]) -> tuple[SourceFile, ...]:
         folders = path.split("/")[:-1]
         if any("/".join(folders[:depth]) in found for depth in range(1, len(folders) + 1)):
             raise UploadRefusedError(
-                f"{one_line(path)} lies in a folder that is called like a script. Rename it."
+                gettext("{name} lies in a folder that is called like a script. Rename it.").format(
+                    name=one_line(path)
+                )
             )
     if ENTRY_POINT not in found:
         shown = ", ".join(one_line(path) for path in sorted(found)[:5])
         raise UploadRefusedError(
-            f"There is no {ENTRY_POINT}, the script that is started, among the files ({shown}). Rename the one to "
-            "start."
+            gettext(
+                "There is no {script}, the script that is started, among the files ({names}). Rename the one to "
+                "start."
+            ).format(script=ENTRY_POINT, names=shown)
         )
     if not found[ENTRY_POINT].strip():
-        raise UploadRefusedError(f"{ENTRY_POINT} is empty. Save your script first, then upload it.")
+        raise UploadRefusedError(
+            gettext("{script} is empty. Save your script first, then upload it.").format(script=ENTRY_POINT)
+        )
     return tuple(SourceFile(path, text) for path, text in sorted(found.items()))
+
+
+def _nothing() -> UploadRefusedError:
+    return UploadRefusedError(gettext("Nothing was uploaded. Choose your train.py, or paste the script."))

@@ -1,4 +1,4 @@
-"""Roles of assistants and observers, sections, addresses, and who else vouches for an account."""
+"""Roles of assistants and observers, sections, addresses and languages, and who else vouches for an account."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ _TABLES = ("people", "enrolments", "invitations")
 
 def upgrade() -> None:
     """Add them; everybody keeps their role."""
-    _allow(("learner", "instructor", "assistant", "observer", "admin", "ci"))
     op.add_column("people", sa.Column("email", sa.String(254), nullable=True))
+    op.add_column("people", sa.Column("language", sa.String(8), nullable=False, server_default=""))
+    with op.batch_alter_table("people") as people:
+        # That was for those who are there already. SQLite makes the table anew, without the checks that follow.
+        people.alter_column(
+            "language", existing_type=sa.String(8), existing_nullable=False, server_default=None
+        )
+    _allow(("learner", "instructor", "assistant", "observer", "admin", "ci"))
     op.create_index("ix_people_email", "people", ["email"])
     op.add_column("enrolments", sa.Column("section", sa.String(120), nullable=True))
     op.add_column("enrolments", sa.Column("external_id", sa.String(120), nullable=True))
@@ -44,7 +50,12 @@ def downgrade() -> None:
     """Drop them; assistants and observers take no part any more: as learners they would see what is not theirs."""
     op.drop_table("identities")
     op.drop_index("ix_people_email", "people")
-    for table, column in (("people", "email"), ("enrolments", "section"), ("enrolments", "external_id")):
+    for table, column in (
+        ("people", "language"),
+        ("people", "email"),
+        ("enrolments", "section"),
+        ("enrolments", "external_id"),
+    ):
         op.drop_column(table, column)
     for table in ("enrolments", "invitations"):
         op.execute(f"DELETE FROM {table} WHERE role IN ('assistant', 'observer')")
