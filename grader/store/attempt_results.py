@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, case, func, select
@@ -152,6 +153,7 @@ def result_of(row: Any, free_days: int | None = None) -> AttemptResult:
     )
 
 
+@lru_cache(maxsize=64)
 def _earlier_scale(document_head: str) -> bool:
     schema = _SCHEMA.search(document_head)
     return schema is not None and int(schema[1]) < SCHEMA

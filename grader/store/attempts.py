@@ -133,11 +133,17 @@ def attempts(
         )
         statement = statement.where(found.exists())
     if wanted.learners is not None:
-        statement = statement.where(wanted.learners.among(CourseTaskRow.course_id))
+        course = CourseTaskRow.course_id if wanted.course_id is None else wanted.course_id
+        statement = statement.where(wanted.learners.among(course))
     if before is not None:
         statement = statement.where(AttemptRow.id < before)
+    newest = AttemptRow.id.desc()
+    # Which they are first: what a page says of each is looked up for those alone, not for all that are sorted.
+    page = (
+        statement.with_only_columns(AttemptRow.id, maintain_column_froms=True).order_by(newest).limit(limit)
+    )
     with store.read() as connection:
-        rows = connection.execute(statement.order_by(AttemptRow.id.desc()).limit(limit))
+        rows = connection.execute(_facts().where(AttemptRow.id.in_(page)).order_by(newest))
         return tuple(map(_stored, rows))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, or_, select, update
+from sqlalchemy import Connection, and_, func, insert, or_, select, update
 
 from grader.store.archived_courses import refuse_archived
 from grader.store.clock import database_now
@@ -144,6 +144,12 @@ def new_events(store: Store, after: Mapping[int, int], *, limit: int = 5000) -> 
             ):
                 found.setdefault(row[6], []).append(StoredEvent(*row[:6]))
     return {row.id: NewEvents(row.state, row.event_seq, tuple(found.get(row.id, ()))) for row in heads}
+
+
+def newest_event(store: Store) -> int:
+    """The number of the event that was written last, of anything; 0: there is none."""
+    with store.read() as connection:
+        return connection.execute(select(func.max(EventRow.id))).scalar() or 0
 
 
 def audit_of(

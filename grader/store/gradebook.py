@@ -60,9 +60,9 @@ class GradebookLine:
     cells: dict[int, GradebookCell]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Gradebook:
-    """People × tasks of one course."""
+    """People × tasks of one course; one that is made again is another, whatever it says."""
 
     tasks: tuple[AssignedTask, ...]
     rows: tuple[GradebookLine, ...]

@@ -30,16 +30,18 @@ class Learners:
         A condition on `AttemptRow`; `course_id`: of the attempt, a column or a number.
         """
         enrolment, credit = aliased(EnrolmentRow), aliased(CreditRow)
-        shared = select(credit.person_id).where(credit.submission_id == AttemptRow.submission_id)
-        there = select(enrolment.id).where(
-            enrolment.course_id == course_id,
-            or_(
-                enrolment.person_id == AttemptRow.person_id,
-                enrolment.person_id.in_(shared.correlate(AttemptRow)),
-            ),
-            *self.conditions(enrolment),
+        theirs = (enrolment.course_id == course_id, *self.conditions(enrolment))
+        # Two lists, each made once where the course is a number: a condition on both at once is tried for each attempt.
+        people = select(enrolment.person_id).where(*theirs)
+        shared = (
+            select(credit.submission_id)
+            .join(enrolment, enrolment.person_id == credit.person_id)
+            .where(*theirs)
         )
-        return there.correlate_except(enrolment, credit).exists()
+        return or_(
+            AttemptRow.person_id.in_(people.correlate_except(enrolment)),
+            AttemptRow.submission_id.in_(shared.correlate_except(enrolment, credit)),
+        )
 
 
 ALL_LEARNERS = Learners()

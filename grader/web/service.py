@@ -34,6 +34,7 @@ from grader.store.tokens import TokenUse, check_tokens
 from grader.web import flash
 from grader.web.lookups.batcher import Batcher
 from grader.web.lookups.queue_positions import QueuePositions
+from grader.web.lookups.until_next_event import UntilNextEvent
 from grader.web.monitoring.request_metrics import RequestMetrics
 from grader.web.security import csrf
 from grader.web.security.rate_limits import RateLimit, RateLimiter
@@ -133,6 +134,11 @@ class WebService:
         """Every waiting attempt's place in the queue, at most a second old."""
         return self._queue_positions.current()
 
+    @cached_property
+    def until_next_event(self) -> UntilNextEvent:
+        """What a course is at the moment, for all who look at it."""
+        return UntilNextEvent(self.store)
+
     def secure(self, request: Request) -> bool:
         """Whether browsers reach us by HTTPS, so that cookies must not travel otherwise."""
         return (self.public_url or str(request.url)).startswith("https://")
@@ -201,7 +207,7 @@ class WebService:
             csrf_token=token,
             csrf_field=form_field,
             message=message,
-            num_to_review=partial(num_to_review, self.store),
+            num_to_review=lambda *of: self.until_next_event.of(num_to_review, *of),
             forum_of=partial(forum_of, self.store),
             **context,
         )

@@ -19,15 +19,12 @@ def show(request: ReaderRequestDep, task: str = "", hints: str = "", projector: 
     """Codes found in a task of the course, those that most learners have now first."""
     tasks = request.tasks()
     chosen = next((one for one in tasks if str(one.id) == task), None)
-    counts_of = handed_in_counts(request.service.store, request.course.id, request.shown)
+    kept = request.service.until_next_event
+    counts_of = kept.of(handed_in_counts, request.course.id, request.shown)
     if chosen is None and tasks:
         # What the class works on just now.
         chosen = max(tasks, key=lambda one: counts_of[one.id].last_attempt_id if one.id in counts_of else 0)
-    counts = (
-        ()
-        if chosen is None
-        else code_counts(request.service.store, chosen.id, request.shown, with_hints=bool(hints))
-    )
+    counts = () if chosen is None else kept.of(code_counts, chosen.id, request.shown, with_hints=bool(hints))
     place = f"{request.at}/checks"
     fields = {"task": chosen.id if chosen else None, "hints": hints and "1"}
     return request.page(

@@ -67,6 +67,7 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
     required = [row for row in rows if row.own.task.terms.required and row.own.task.offered]
     certificate = certificates.certificate_of(service.store, course.id, visitor.account.id)
     told = announcements_of(service.store, course.id)
+    kept = service.until_next_event
     return service.render(
         request,
         "course.html.j2",
@@ -86,8 +87,8 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         total=None if reads else own_total(owned),
         teaches=teaches,
         reads=reads,
-        overview=course_overview(service.store, course.id, learners) if reads else None,
-        handed_in=handed_in_counts(service.store, course.id, learners or ALL_LEARNERS) if reads else {},
+        overview=kept.of(course_overview, course.id, learners) if reads else None,
+        handed_in=kept.of(handed_in_counts, course.id, learners or ALL_LEARNERS) if reads else {},
         announcements=told[:_MOST_ANNOUNCED],
         num_announced=len(told),
         rules=grading_rules(service.store, course.id),

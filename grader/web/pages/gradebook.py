@@ -29,7 +29,8 @@ def show(
     hidden = anonymous_tasks(request.service.store, request.course.id)
     # Where nothing is graded by name there is but the one.
     anonymous = bool(hidden) and (anonymous or len(hidden) == len(request.tasks()))
-    book = gradebook(request.service.store, request.course.id, request.shown, anonymous=anonymous)
+    kept = request.service.until_next_event
+    book = kept.of(gradebook, request.course.id, request.shown, anonymous=anonymous)
     shown = gradebook_page(book, sort=sort, descending=descending, search=q[:200], page=page)
 
     def link(**changes: str | int) -> str:

@@ -20,7 +20,8 @@ def show(request: ReaderRequestDep, tries: str = "3") -> HTMLResponse:
     """Those with at least so many judged attempts and no accepted one, the most tries first."""
     given = int(tries) if tries.isascii() and tries.isdigit() and len(tries) < 4 else 3
     least = min(max(given, _LEAST), _MOST)
-    found = stuck_learners(request.service.store, request.course.id, request.shown, min_attempts=least)
+    kept = request.service.until_next_event
+    found = kept.of(stuck_learners, request.course.id, request.shown, min_attempts=least)
     shown = found[:_MOST_SHOWN]
     return request.page(
         "stuck.html.j2",

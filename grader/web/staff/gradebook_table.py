@@ -149,16 +149,14 @@ def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str,
         search: part of a name or login, "" for everybody.
         page: which part, from 1; what lies outside is the nearest one.
     """
-    required = required_of(book.tasks)
+    whole = _whole_class(book)
     wanted = search.casefold().strip()
     rows = [
         row
         for row in book.rows
         if not wanted or wanted in row.name.casefold() or wanted in row.login.casefold()
     ]
-    totals = {row.person_id: total_of(row, book.tasks) for row in book.rows}
-    done = {row.person_id: sum(_accepted(row.cells.get(one)) for one in required) for row in book.rows}
-    rows.sort(key=_key(sort, totals, done), reverse=descending)
+    rows.sort(key=_key(sort, whole.totals, whole.num_required), reverse=descending)
     num_pages = max(1, -(-len(rows) // PAGE))
     number = min(max(1, page), num_pages)
     lines = tuple(
@@ -167,21 +165,42 @@ def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str,
             row.login,
             row.name,
             tuple(cell_html(row.cells.get(task.id)) for task in book.tasks),
-            totals[row.person_id],
-            done[row.person_id],
+            whole.totals[row.person_id],
+            whole.num_required[row.person_id],
         )
         for row in rows[(number - 1) * PAGE : number * PAGE]
     )
+    num_required = len(required_of(book.tasks))
+    totals, done = whole.totals.values(), whole.num_required.values()
     return GradebookPage(
-        columns=tuple(_column(task, book.rows) for task in book.tasks),
+        columns=whole.columns,
         lines=lines,
         number=number,
         num_pages=num_pages,
         num_found=len(rows),
         num_people=len(book.rows),
-        num_required=len(required),
-        num_complete=sum(number == len(required) for number in done.values()) if required else 0,
-        mean=sum(totals.values()) / len(totals) if totals else None,
+        num_required=num_required,
+        num_complete=sum(one == num_required for one in done) if num_required else 0,
+        mean=sum(totals) / len(totals) if totals else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeClass:
+    """Of everybody, by their ids: the total, and how many required tasks are accepted; and what stands below."""
+
+    totals: dict[int, float]
+    num_required: dict[int, int]
+    columns: tuple[TaskColumn, ...]
+
+
+@lru_cache(maxsize=16)
+def _whole_class(book: Gradebook) -> _WholeClass:
+    required = required_of(book.tasks)
+    return _WholeClass(
+        {row.person_id: total_of(row, book.tasks) for row in book.rows},
+        {row.person_id: sum(_accepted(row.cells.get(one)) for one in required) for row in book.rows},
+        tuple(_column(task, book.rows) for task in book.tasks),
     )
 
 
