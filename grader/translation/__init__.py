@@ -50,7 +50,8 @@ def in_language(code: str) -> Iterator[None]:
 
 def gettext(text: str) -> str:
     """The text in the present language, or as it is where the catalog has none."""
-    return _catalog(_current.get()).gettext(text)
+    # Catalogs have their own head below "".
+    return _catalog(_current.get()).gettext(text) if text else text
 
 
 def ngettext(one: str, many: str, number: int) -> str:
