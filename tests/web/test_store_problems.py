@@ -9,13 +9,23 @@ import pytest
 import grader
 from grader.errors import UsageError
 from grader.translation import in_language
-from grader.web.staff.store_problems import TEXTS, problem_text
+from grader.web.staff.store_problems import FILLED, TEXTS, problem_text
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_store_says_it_so(text: str) -> None:
     sources = (Path(grader.__file__).parent / "store").glob("*.py")
     assert any(f'"{text}"' in path.read_text(encoding="utf-8") for path in sources)
+
+
+@pytest.mark.parametrize("text", FILLED)
+def test_what_is_put_in_stays(text: str) -> None:
+    told = text.format(most="{4}", name="Ärzte (2)")
+    assert problem_text(UsageError(told)) == told
+    with in_language("de"):
+        german = problem_text(UsageError(told))
+    assert german != told
+    assert "{4}" in german or "Ärzte (2)" in german
 
 
 def test_what_has_no_translation_stays_as_it_is() -> None:

@@ -143,7 +143,7 @@ def test_the_statement_is_told_in_the_language_that_is_chosen_or_else_the_browse
     for languages, chosen in (("de-AT,de;q=0.9,en;q=0.5", ""), ("fr, de;q=0.3", ""), ("en", "?language=de")):
         text = told(languages, chosen)
         assert "Du bekommst ein Skript" in text
-        assert 'aria-label="What to do" lang="de"' in text
+        assert 'aria-label="Was zu tun ist" lang="de"' in text
         assert f'href="{page}?language=en#statement"' in text
     for languages, chosen in (
         ("en-GB,de;q=0.9", ""),
@@ -169,6 +169,7 @@ def test_the_task_is_a_notebook_too(school: School) -> None:
     commands = ["".join(cell["source"]) for cell in lab.json()["cells"] if cell["cell_type"] == "code"]
     assert commands[1:3] == ["!grader lint train.py", "!grader submit ddp-toy train.py --check"]
     assert "`grader login http" in lab.text
+    browser.cookies.delete("language")
     taken = browser.post(
         f"{page}/submit", files={"files": ("ddp-toy.ipynb", lab.content)}, data={"action": "check"}
     )
