@@ -36,7 +36,7 @@ from grader.web.languages import LANGUAGES, here_in
 from grader.web.page_zone import page_zone
 from grader.web.role_names import role_name, role_plural
 from grader.web.staff.course_tabs import course_tabs
-from grader.web.staff.stored_words import event_name, verdict_options
+from grader.web.staff.stored_words import stored_word, verdict_options
 
 _HERE = Path(__file__).parent
 _REPORT = _HERE.parent / "report" / "templates"
@@ -83,7 +83,7 @@ def environment() -> Environment:
         "library_options": library_options,
         "rubric_options": rubric_options,
         "verdict_options": verdict_options,
-        "event_name": event_name,
+        "stored_word": stored_word,
     }
     return made
 

@@ -12,10 +12,10 @@ from grader.store.audit_trail import audit_events, audit_kinds, audit_page, peop
 from grader.store.enrolments import participants
 from grader.store.people import names_of
 from grader.web.staff.audit_query import AuditQueryDep
-from grader.web.staff.audit_words import audit_words
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.csv_files import to_csv
 from grader.web.staff.links import link
+from grader.web.staff.stored_words import stored_word
 
 router = APIRouter()
 _MOST = 100_000
@@ -33,7 +33,7 @@ def show(request: CourseRequestDep, wanted: AuditQueryDep, before: str = "") -> 
         {
             "lines": found.lines,
             "kinds": audit_kinds(store, subject),
-            "words": audit_words,
+            "words": stored_word,
             "wanted": wanted,
             "people": participants(store, request.course.id),
             "newest": link(place, fields) if start is not None else "",
