@@ -126,9 +126,9 @@ lock: $(VENV)/.installed-dev
 TEXTS = grader/report grader/web $(wildcard grader/delivery)
 texts: $(VENV)/.installed-dev
 	mkdir -p build
-	$(BIN)/pybabel --quiet extract --mapping-file pyproject.toml --keyword _ --keyword counted:1,2 --add-location file --sort-by-file \
+	$(BIN)/pybabel --quiet extract --mapping-file pyproject.toml --keyword _ --keyword counted:1,2 --no-location --sort-by-file \
 	--project grader --output-file build/texts.pot $(TEXTS)
-	for catalog in grader/translation/*.po; do $(BIN)/pybabel --quiet update --ignore-pot-creation-date --no-fuzzy-matching \
+	for catalog in grader/translation/*.po; do $(BIN)/pybabel --quiet update --ignore-pot-creation-date --no-fuzzy-matching --width 120 \
 	--input-file build/texts.pot --locale $$(basename $$catalog .po) --output-file $$catalog || exit; done
 
 clean:

@@ -60,6 +60,7 @@ RUN_ELSEWHERE = {
     "make lock": "tests/house/test_lock.py",
     "make serve": "tests/serve/test_embedded.py",
     "make test": ".ci/run",
+    "make texts": "tests/web/test_languages.py",
     "make up": "tests/acceptance/test_compose.py",
     "python -m pip install": "tests/acceptance/test_wheel.py",
     "python -m tests.bench": "tests/acceptance/test_documented.py",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,3 +87,22 @@ def test_a_language_that_was_chosen_is_kept(school: School) -> None:
     assert '<html lang="en">' in anna.get("/", headers={"Accept-Language": "de"}).text
     assert "set-cookie" not in anna.get("/?language=../x%0d%0a").headers
     assert '<html lang="en">' in anna.get("/").text
+
+
+def test_catalogs_are_brought_up_to_date_by_one_command(tmp_path: Path) -> None:
+    repository = ROOT.parent
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(repository / name, tmp_path)
+    for room in ("report", "web", "delivery", "translation"):
+        shutil.copytree(ROOT / room, tmp_path / "grader" / room)
+    page = tmp_path / "grader" / "web" / "templates" / "home.html.j2"
+    page.write_text(page.read_text(encoding="utf-8") + '{{ _("a text that nobody has translated") }}\n')
+    # Whatever this runs with, its programs are there: what they need is installed.
+    venv = Path(sys.executable).parent.parent
+    made = venv / ".installed-dev"
+    subprocess.run(["make", "-o", made, "texts", f"VENV={venv}"], cwd=tmp_path, check=True, timeout=120)
+    for code in TRANSLATED:
+        with (tmp_path / "grader" / "translation" / f"{code}.po").open("rb") as file:
+            updated = {message.id: message.string for message in read_po(file, locale=code) if message.id}
+        assert updated.pop("a text that nobody has translated") == ""
+        assert updated == {message.id: message.string for message in catalog(code) if message.id}
