@@ -234,9 +234,9 @@ class ExpectedTable(_Table):
 
     `scaling` lists the rules by which the peak learning rate may follow the global batch, starting from
     `base_learning_rate` at `base_batch_size`, those of the single-process script; `warmup` asks for a climb to that
-    peak; `global_batch_size` prescribes the samples of all ranks together per optimizer step; `new_shares` asks
-    that each epoch deals out new shares, where rules else only advise it; `sharded` asks that each rank holds its part
-    of the model and no more.
+    peak; `global_batch_size` prescribes the samples of all ranks together per optimizer step, to the letter where it is
+    not `base_batch_size`; `new_shares` asks that each epoch deals out new shares, where rules else only advise it;
+    `sharded` asks that each rank holds its part of the model and no more.
     """
 
     base_learning_rate: Annotated[float, Field(gt=0, le=1_000, examples=[0.1])] | None = None
