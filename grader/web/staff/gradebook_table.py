@@ -21,12 +21,12 @@ PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class LearnerRow:
-    """One learner: a cell per task (see `show`), their total (0 to 1), and how many required tasks are accepted."""
+    """One learner: a cell per task as HTML, their total (0 to 1), and how many required tasks are accepted."""
 
     person_id: int
     login: str
     name: str
-    cells: tuple[Markup, ...]
+    cells: Markup
     total: float
     num_required: int
 
@@ -140,7 +140,7 @@ def share_of(cell: GradebookCell) -> float:
 
 
 def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str, page: int) -> GradebookPage:
-    """One page of the gradebook.
+    """One page of the gradebook, in the reader's language; made once of one book.
 
     Args:
         book: everybody.
@@ -149,6 +149,14 @@ def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str,
         search: part of a name or login, "" for everybody.
         page: which part, from 1; what lies outside is the nearest one.
     """
+    return _page(book, sort, descending, search, page, current_language())
+
+
+# A book that nobody looks at any more is not kept for long.
+@lru_cache(maxsize=12)
+def _page(
+    book: Gradebook, sort: str, descending: bool, search: str, page: int, _language: str
+) -> GradebookPage:
     whole = _whole_class(book)
     wanted = search.casefold().strip()
     rows = [
@@ -164,7 +172,7 @@ def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str,
             row.person_id,
             row.login,
             row.name,
-            tuple(cell_html(row.cells.get(task.id)) for task in book.tasks),
+            Markup().join(cell_html(row.cells.get(task.id)) for task in book.tasks),
             whole.totals[row.person_id],
             whole.num_required[row.person_id],
         )
@@ -194,7 +202,7 @@ class _WholeClass:
     columns: tuple[TaskColumn, ...]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _whole_class(book: Gradebook) -> _WholeClass:
     required = required_of(book.tasks)
     return _WholeClass(
