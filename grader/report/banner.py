@@ -12,11 +12,11 @@ from datetime import datetime
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Grade, Verdict
 from grader.report.wording import HEADLINES, TONES, VERDICTS, points_text
-from grader.translation import ENGLISH, counted, current_language, gettext, moment_text
+from grader.translation import counted, gettext, moment_text
 
 
 def _utc(at: datetime) -> str:
-    return f"{f'{at:%-d %b %Y, %H:%M}' if current_language() == ENGLISH else moment_text(at)} UTC"
+    return f"{moment_text(at)} UTC"
 
 
 def headline(result: AttemptResult, when: Callable[[datetime], str] = _utc) -> str:

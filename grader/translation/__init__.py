@@ -102,21 +102,20 @@ def N_(text: str) -> str:  # noqa: N802 (the name that tools for catalogs know)
 
 def moment_text(at: datetime) -> str:
     """`3 Mar 2027, 14:05`, in the zone that `at` has, which is not told."""
+    if _current.get() == ENGLISH:
+        return f"{at:%-d %b %Y, %H:%M}"
     from babel.dates import format_date, format_time
 
-    return f"{format_date(at, locale=_locale())}, {format_time(at, 'short', locale=_locale())}"
+    return f"{format_date(at, locale=_current.get())}, {format_time(at, 'short', locale=_current.get())}"
 
 
 def date_text(at: datetime) -> str:
     """`3 March 2027`."""
+    if _current.get() == ENGLISH:
+        return f"{at:%-d %B %Y}"
     from babel.dates import format_date
 
-    return format_date(at, "long", locale=_locale())
-
-
-def _locale() -> str:
-    # Days before months, as in the rest of the texts.
-    return "en_GB" if _current.get() == ENGLISH else _current.get()
+    return format_date(at, "long", locale=_current.get())
 
 
 @cache

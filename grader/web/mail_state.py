@@ -15,5 +15,4 @@ _PROBLEMS = (
 
 def mail_problem_text(store: Store) -> str:
     """A sentence; "": all is well."""
-    problem = mail_problem(store)
-    return gettext(problem) if problem else ""
+    return gettext(mail_problem(store))

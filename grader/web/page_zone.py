@@ -20,7 +20,7 @@ def page_zone() -> tzinfo | None:
 
 
 @contextmanager
-def in_zone(zone: tzinfo) -> Iterator[None]:
+def in_zone(zone: tzinfo | None) -> Iterator[None]:
     """Meanwhile pages are in that zone."""
     before = _current.set(zone)
     try:

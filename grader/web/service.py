@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,6 +37,7 @@ from grader.web.lookups.batcher import Batcher
 from grader.web.lookups.queue_positions import QueuePositions
 from grader.web.lookups.until_next_event import UntilNextEvent
 from grader.web.monitoring.request_metrics import RequestMetrics
+from grader.web.page_zone import in_zone
 from grader.web.security import csrf
 from grader.web.security.rate_limits import RateLimit, RateLimiter
 from grader.web.security.sealed_text import SealedText
@@ -179,6 +181,7 @@ class WebService:
         visitor: Any = None,
         status_code: int = 200,
         headers: dict[str, str] | None = None,
+        zone: tzinfo | None = None,
         **context: Any,
     ) -> HTMLResponse:
         """A page from a template.
@@ -188,6 +191,7 @@ class WebService:
             template: its name below `templates/`.
             visitor: None: a guest.
             status_code: of the answer; headers: more of them.
+            zone: that all its times are in; None: the browser chooses.
             context: what the template shows. It has `request`, `visitor`, `path`, `csrf_token()`,
                 `csrf_field()`, `num_to_review(course_id, learners)`, `forum_of(course_id)` and `message` (of the page
                 before, or None) besides.
@@ -200,17 +204,18 @@ class WebService:
             return Markup('<input type="hidden" name="{}" value="{}">').format(csrf.FIELD, token())
 
         message = flash.read(request, self.secret)
-        text = self.templates.get_template(template).render(
-            request=request,
-            path=request.url.path,
-            visitor=visitor,
-            csrf_token=token,
-            csrf_field=form_field,
-            message=message,
-            num_to_review=lambda *of: self.until_next_event.of(num_to_review, *of),
-            forum_of=partial(forum_of, self.store),
-            **context,
-        )
+        with in_zone(zone):
+            text = self.templates.get_template(template).render(
+                request=request,
+                path=request.url.path,
+                visitor=visitor,
+                csrf_token=token,
+                csrf_field=form_field,
+                message=message,
+                num_to_review=lambda *of: self.until_next_event.of(num_to_review, *of),
+                forum_of=partial(forum_of, self.store),
+                **context,
+            )
         response = HTMLResponse(text, status_code, headers)
         if message is not None:
             flash.clear(response)

@@ -28,7 +28,8 @@ def show(
     descending = order == "down"
     hidden = anonymous_tasks(request.service.store, request.course.id)
     # Where nothing is graded by name there is but the one.
-    anonymous = bool(hidden) and (anonymous or len(hidden) == len(request.tasks()))
+    num_named = len(request.tasks()) - len(hidden) if hidden else 0
+    anonymous = bool(hidden) and (anonymous or not num_named)
     kept = request.service.until_next_event
     book = kept.of(gradebook, request.course.id, request.shown, anonymous=anonymous)
     shown = gradebook_page(book, sort=sort, descending=descending, search=q[:200], page=page)
@@ -64,7 +65,7 @@ def show(
             "order": order,
             "anonymous": anonymous,
             "num_anonymous": len(hidden),
-            "num_named": len(request.tasks()) - len(hidden),
+            "num_named": num_named,
         },
     )
 

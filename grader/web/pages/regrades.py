@@ -21,7 +21,6 @@ from grader.store.tables.attempt import AttemptState, Lane
 from grader.translation import N_, counted, gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed
-from grader.web.page_zone import in_zone
 from grader.web.security.access import Id, SignedIn, StaffAttempt, StaffBatch, not_found
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.attempt_query import attempt_query
@@ -100,25 +99,25 @@ def show(
         raise not_found()
     names = _names(service, batch.course_id, changes)
     changing = [one for one in changes if one.changes]
-    with in_zone(course_facts.zone):
-        return service.render(
-            request,
-            "staff/regrade.html.j2",
-            visitor=visitor,
-            course=course_facts,
-            at=f"/courses/{course_facts.id}",
-            teaches=visitor.teaches(batch.course_id),
-            grades=visitor.grades(batch.course_id),
-            batch=batch,
-            shown=changes if all else changing,
-            num_changing=len(changing),
-            gained=sum(_accepted(one.after) and not _accepted(one.before) for one in changing),
-            lost=sum(_accepted(one.before) and not _accepted(one.after) for one in changing),
-            everything=bool(all),
-            names=names,
-            state=_state(service, batch),
-            trial=regrades.trial_of(service.store, batch.name),
-        )
+    return service.render(
+        request,
+        "staff/regrade.html.j2",
+        visitor=visitor,
+        zone=course_facts.zone,
+        course=course_facts,
+        at=f"/courses/{course_facts.id}",
+        teaches=visitor.teaches(batch.course_id),
+        grades=visitor.grades(batch.course_id),
+        batch=batch,
+        shown=changes if all else changing,
+        num_changing=len(changing),
+        gained=sum(_accepted(one.after) and not _accepted(one.before) for one in changing),
+        lost=sum(_accepted(one.before) and not _accepted(one.after) for one in changing),
+        everything=bool(all),
+        names=names,
+        state=_state(service, batch),
+        trial=regrades.trial_of(service.store, batch.name),
+    )
 
 
 @router.post("/regrades/{batch}/apply")

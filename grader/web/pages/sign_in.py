@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
@@ -67,7 +67,7 @@ def _form(
     next_: str,
     status_code: int = 200,
     headers: dict[str, str] | None = None,
-    **shown: object,
+    **shown: Any,
 ) -> Response:
     return service.render(
         request,

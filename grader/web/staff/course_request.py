@@ -14,7 +14,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from grader.store.courses import AssignedTask, CourseFacts, course, tasks_of
 from grader.store.learners import ALL_LEARNERS, Learners
 from grader.web import flash
-from grader.web.page_zone import in_zone
 from grader.web.security.access import CourseReader, CourseStaff, Id, Visitor, not_found
 from grader.web.service import ServiceDep, WebService
 
@@ -66,19 +65,19 @@ class CourseRequest:
 
         And whether `local_passwords` open anything here.
         """
-        with in_zone(self.course.zone):
-            return self.service.render(
-                self.http,
-                f"staff/{template}",
-                visitor=self.visitor,
-                status_code=status_code,
-                course=self.course,
-                at=self.at,
-                teaches=self.visitor.teaches(self.course.id),
-                grades=self.visitor.grades(self.course.id),
-                local_passwords=self.service.sign_on.local_passwords,
-                **context,
-            )
+        return self.service.render(
+            self.http,
+            f"staff/{template}",
+            visitor=self.visitor,
+            status_code=status_code,
+            zone=self.course.zone,
+            course=self.course,
+            at=self.at,
+            teaches=self.visitor.teaches(self.course.id),
+            grades=self.visitor.grades(self.course.id),
+            local_passwords=self.service.sign_on.local_passwords,
+            **context,
+        )
 
     def download(self, name: str, media_type: str, data: bytes) -> Response:
         """A file to be kept, under the course's name."""

@@ -30,7 +30,6 @@ from grader.store.held_attempts import held_since
 from grader.store.people import names_of
 from grader.store.regrade_requests import requests_about
 from grader.store.submissions import source_of
-from grader.web.page_zone import in_zone
 from grader.web.security.access import Visitor, not_found
 from grader.web.service import WebService
 from grader.web.staff.annotated_source import annotated_files, numbered_findings
@@ -74,34 +73,34 @@ def review_page(
     events = [one for one in events_of(service.store, facts.id, limit=2000) if one.kind not in _NOISE]
     path, number = line_of(service.store, facts, typed.line)
     held = held_since(service.store, [facts.id]).get(facts.id)
-    with in_zone(course_facts.zone):
-        return service.render(
-            request,
-            "staff/review.html.j2",
-            visitor=visitor,
-            status_code=status_code,
-            course=course_facts,
-            at=f"/courses/{course_facts.id}",
-            attempt=facts,
-            grades=visitor.grades(facts.course_id),
-            grade=grade,
-            result=results_of(service.store, [facts.id]).get(facts.id),
-            held_since=held,
-            reasons=held_reasons(grade) if facts.verdict is Verdict.HELD and grade is not None else (),
-            found=found,
-            listings=annotated_files(submission, found, remarks),
-            told_place=partial(told_place, submission),
-            remarks=remarks,
-            library=entries_of(service.store, facts.course_id),
-            requests=requests_about(service.store, facts.id),
-            overrides=overrides,
-            holding=overrides[0] if overrides and overrides[0].withdrawn_at is None else None,
-            events=events,
-            actors=_actors(service.store, facts, events),
-            files=files_of(service.store, facts.id),
-            form=typed.form,
-            line=f"{path}:{number}" if path is not None else typed.form.text("line", most=320),
-        )
+    return service.render(
+        request,
+        "staff/review.html.j2",
+        visitor=visitor,
+        status_code=status_code,
+        zone=course_facts.zone,
+        course=course_facts,
+        at=f"/courses/{course_facts.id}",
+        attempt=facts,
+        grades=visitor.grades(facts.course_id),
+        grade=grade,
+        result=results_of(service.store, [facts.id]).get(facts.id),
+        held_since=held,
+        reasons=held_reasons(grade) if facts.verdict is Verdict.HELD and grade is not None else (),
+        found=found,
+        listings=annotated_files(submission, found, remarks),
+        told_place=partial(told_place, submission),
+        remarks=remarks,
+        library=entries_of(service.store, facts.course_id),
+        requests=requests_about(service.store, facts.id),
+        overrides=overrides,
+        holding=overrides[0] if overrides and overrides[0].withdrawn_at is None else None,
+        events=events,
+        actors=_actors(service.store, facts, events),
+        files=files_of(service.store, facts.id),
+        form=typed.form,
+        line=f"{path}:{number}" if path is not None else typed.form.text("line", most=320),
+    )
 
 
 def line_of(store: Store, facts: StoredAttempt, place: str) -> tuple[str | None, int | None]:

@@ -7,29 +7,17 @@ from grader.report.wording import VERDICTS
 from grader.translation import N_, gettext
 
 _WORDS = (
-    # Verdicts, and states of attempts.
-    N_("accepted"),
-    N_("crashed"),
-    N_("deadlocked"),
-    N_("held"),
-    N_("judge error"),
-    N_("out of memory"),
-    N_("rejected"),
-    N_("timed out"),
+    # States of attempts; verdicts are marked where reports have them.
     N_("cancelled"),
     N_("failed"),
     N_("judged"),
     N_("queued"),
     N_("running"),
-    # How grave a finding is, and where it comes from.
+    # How grave a finding is.
     N_("error"),
     N_("hint"),
     N_("review"),
     N_("warning"),
-    N_("evaluation"),
-    N_("outside"),
-    N_("source"),
-    N_("trace"),
     # What happened to an attempt.
     N_("answered"),
     N_("asked"),
