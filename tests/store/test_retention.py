@@ -89,7 +89,7 @@ def test_evidence_goes_after_its_days_and_grades_reports_and_scripts_stay(
     evidence = next(one.digest for one in files_of(campus.store, old) if one.name == "evidence.tar.gz")
     site = RetentionRule(evidence_days=30)
     assert due_content(campus.store, campus.course, site).num_evidence == 1
-    before = gradebook(campus.store, campus.course)
+    before = gradebook(campus.store, campus.course).rows
     assert delete_due(campus.store, files, site) == 1
     assert names(campus, old) == names(campus, new) - {"evidence.tar.gz"}
     with pytest.raises(FileMissingError):
@@ -98,7 +98,7 @@ def test_evidence_goes_after_its_days_and_grades_reports_and_scripts_stay(
     assert [one.seq for one in events_of(campus.store, old)] == list(range(1, 5)), "numbers have no gaps"
     assert prints(campus, new) == ["printed"]
     assert source_of(campus.store, old) is not None
-    assert gradebook(campus.store, campus.course) == before
+    assert gradebook(campus.store, campus.course).rows == before
     assert deleted_of(campus.store, old).evidence_at is not None
     assert deleted_of(campus.store, new).evidence_at is None
     assert delete_due(campus.store, files, site) == 0, "nothing is deleted twice"

@@ -156,7 +156,7 @@ def check_run(evidence: Evidence) -> Observation:
         return verified(f"Steps took {count(total, 'sample')} over all ranks, as the task asks ({asked:,}).")
     site = next((s.site for s in evidence.ledger.training), None)
     # Where the task asks for another batch than the script had before, the batch is what the task is about.
-    as_before = asked == evidence.expected.base_batch_size
+    as_before = evidence.expected.base_batch_size in (None, asked)
     chosen = chosen_for_all(evidence.script, site, total) if as_before else None
     if chosen is not None:
         return verified(
