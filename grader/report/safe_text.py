@@ -23,6 +23,9 @@ def visible(text: str) -> str:
 
     Newlines and tabs stay. C0 controls become their Unicode control pictures (ESC is `␛`), all others `‹U+202E›`.
     """
+    # Of most texts that reach a page this is known at once.
+    if text.isascii() and text.isprintable():
+        return text
     return _SUSPECT.sub(_mark, text.replace("\r\n", "\n"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -35,16 +36,15 @@ def _load(name: str, _task: Files, _skeleton: Files) -> Task | GraderError:
         return error
 
 
-def _files(folder: Path) -> Files:
+def _files(folder: str | Path) -> Files:
     """Every file below: its path, when it changed, in nanoseconds, and its size."""
-    found = []
-    for place, below, names in os.walk(folder):
-        below[:] = [one for one in below if one != "__pycache__"]
-        for name in names:
-            path = Path(place, name)
-            try:
-                stat = path.stat()
-            except OSError:
+    found: list[tuple[str, int, int]] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for one in entries:
+            if one.is_dir(follow_symlinks=False):
+                found += _files(one.path) if one.name != "__pycache__" else ()
                 continue
-            found.append((str(path), stat.st_mtime_ns, stat.st_size))
+            with contextlib.suppress(OSError):
+                stat = one.stat()
+                found.append((one.path, stat.st_mtime_ns, stat.st_size))
     return tuple(sorted(found))

@@ -156,17 +156,18 @@ def _page(
     num_pages = max(1, -(-len(found) // _PAGE))
     number = min(max(wanted.page, 1), num_pages)
     teaches = request.visitor.teaches(course_id)
+    people = found[(number - 1) * _PAGE : number * _PAGE]
     return request.page(
         "people.html.j2",
         {
-            "people": found[(number - 1) * _PAGE : number * _PAGE],
+            "people": people,
             "pages": [
                 (one, link(f"{request.at}/people", {"section": section, "q": wanted.q, "page": one}))
                 for one in range(1, num_pages + 1)
             ],
             "number": number,
             "q": wanted.q,
-            "linked": {one.person_id for one in found if is_shown(request, one)},
+            "linked": {one.person_id for one in people if is_shown(request, one)},
             "sections": sections,
             "section": section,
             "no_section": _NO_SECTION,
