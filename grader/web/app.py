@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import cache
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import BaseRoute
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from grader.web.error_responses import UnexpectedErrors, add_handlers
@@ -52,11 +54,7 @@ def create_app(service: WebService) -> FastAPI:
     )
     app.state.service = service
     add_handlers(app)
-    # The visitor is made out before any route runs, and the forgery token of whatever changes something is checked.
-    known = [Depends(current_visitor), Depends(plain_text)]
-    app.include_router(load_routes("grader.web.api"), dependencies=known)
-    app.include_router(load_routes("grader.web.pages"), dependencies=known, include_in_schema=False)
-    app.include_router(health.router)
+    app.router.routes.extend(_routes())
     app.add_middleware(UnexpectedErrors)
     app.add_middleware(BodyLimits, max_bytes=service.max_upload_bytes)
     app.add_middleware(Overload)
@@ -66,3 +64,15 @@ def create_app(service: WebService) -> FastAPI:
     if service.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=service.trusted_proxies)
     return app
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """All that is answered; the same for every application of a process, as what each route takes is costly to find."""
+    # The visitor is made out before any route runs, and the forgery token of whatever changes something is checked.
+    known = [Depends(current_visitor), Depends(plain_text)]
+    every = APIRouter()
+    every.include_router(load_routes("grader.web.api"), dependencies=known)
+    every.include_router(load_routes("grader.web.pages"), dependencies=known, include_in_schema=False)
+    every.include_router(health.router)
+    return tuple(every.routes)
