@@ -145,6 +145,21 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file with our tables in it, to be copied: to make them takes a second."""
+    from grader.store import schema
+    from grader.store.database import Store
+
+    path = tmp_path_factory.mktemp("database") / "empty.db"
+    store = Store(f"sqlite:///{path}")
+    schema.upgrade(store)
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.close()
+    return path
+
+
+@pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of a real Chromium or Chrome."""
     for name in ("chromium", "chromium-browser", "google-chrome"):

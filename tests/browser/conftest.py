@@ -16,7 +16,6 @@ from tests.web.conftest import (
     School,
     Served,
     _quick_passwords,  # noqa: F401 - a fixture
-    empty_database,  # noqa: F401 - a fixture
     furnished,  # noqa: F401 - a fixture
     school,  # noqa: F401 - a fixture
     served,  # noqa: F401 - a fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.conftest import PASSWORD, School, Served, empty_database, furnished, school, served
+from tests.web.conftest import PASSWORD, School, Served, furnished, school, served
 
-__all__ = ["PASSWORD", "School", "Served", "empty_database", "furnished", "school", "served"]
+__all__ = ["PASSWORD", "School", "Served", "furnished", "school", "served"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]

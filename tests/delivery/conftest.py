@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import email
 import email.policy
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -19,7 +20,6 @@ from grader.delivery.channel import DeliveryContext, find_channels
 from grader.delivery.channels import mail
 from grader.delivery.runner import ChannelWorker
 from grader.settings.schema import Settings
-from grader.store import schema
 from grader.store.database import Store
 from grader.store.delivery_channels import note_channel
 from grader.store.mailboxes import set_address
@@ -150,9 +150,8 @@ def mail_port(inbox: Inbox) -> Iterator[int]:
 
 
 @pytest.fixture
-def mail_site(tmp_path: Path, inbox: Inbox, mail_port: int) -> Iterator[MailSite]:
-    store = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-    schema.upgrade(store)
+def mail_site(tmp_path: Path, empty_database: Path, inbox: Inbox, mail_port: int) -> Iterator[MailSite]:
+    store = Store(f"sqlite:///{shutil.copy(empty_database, tmp_path / 'grader.db')}")
     campus = Campus(store)
     settings = Settings(
         smtp_url=f"smtp://127.0.0.1:{mail_port}",

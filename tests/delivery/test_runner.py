@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from grader.delivery.failures import (
 )
 from grader.delivery.runner import GIVE_UP_S, LATEST_S, SOONEST_S, DeliveryRunner, pause_s
 from grader.settings.schema import Settings
-from grader.store import courses, deliveries, schema
+from grader.store import courses, deliveries
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.deliveries import Delivery, LoggedDelivery
@@ -33,9 +34,8 @@ Deliver = Callable[[DeliveryContext, Delivery], str]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-    schema.upgrade(made)
+def store(tmp_path: Path, empty_database: Path) -> Iterator[Store]:
+    made = Store(f"sqlite:///{shutil.copy(empty_database, tmp_path / 'grader.db')}")
     courses.add_course(made, "ddp", "Distributed training")
     yield made
     made.close()

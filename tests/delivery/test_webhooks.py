@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from grader.delivery.webhooks.signature import webhook_secret
 from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.settings.schema import Settings
-from grader.store import attempts, deliveries, extensions, people, regrades, reviews, schema, webhooks
+from grader.store import attempts, deliveries, extensions, people, regrades, reviews, webhooks
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.deliveries import LoggedDelivery
@@ -66,9 +67,8 @@ class HookSite:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[HookSite]:
-    store = Store(f"sqlite:///{tmp_path / 'grader.db'}")
-    schema.upgrade(store)
+def site(tmp_path: Path, empty_database: Path) -> Iterator[HookSite]:
+    store = Store(f"sqlite:///{shutil.copy(empty_database, tmp_path / 'grader.db')}")
     campus = Campus(store)
     settings = Settings(public_url=SITE, state_dir=tmp_path, webhook_private=True)
     with receiving() as receiver:

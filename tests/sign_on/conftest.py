@@ -20,7 +20,6 @@ from tests.web.conftest import (
     School,
     _open,
     _quick_passwords,  # noqa: F401 - a fixture
-    empty_database,  # noqa: F401 - a fixture
     furnished,  # noqa: F401 - a fixture
     serving,
 )

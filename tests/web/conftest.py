@@ -28,7 +28,7 @@ from grader.catalog.tasks import load_task
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
 from grader.settings.schema import Settings
-from grader.store import attempt_endings, claims, courses, enrolments, people, schema, submissions, tokens
+from grader.store import attempt_endings, claims, courses, enrolments, people, submissions, tokens
 from grader.store.attempt_endings import StoredFile
 from grader.store.courses import TaskTerms
 from grader.store.database import Store
@@ -58,18 +58,6 @@ def _quick_passwords() -> Iterator[None]:
         patch.setattr(people, "_hasher", lambda: quick)
         yield
     people._decoy.cache_clear()
-
-
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database file with our tables in it, to be copied."""
-    path = tmp_path_factory.mktemp("web") / "empty.db"
-    store = Store(f"sqlite:///{path}")
-    schema.upgrade(store)
-    with store.engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    store.close()
-    return path
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import comment_points, enrolments, reviews, schema, task_terms, task_withdrawal
+from grader.store import comment_points, enrolments, reviews, task_terms, task_withdrawal
 from grader.store.courses import tasks_of
 from grader.store.database import Store
 from grader.store.extensions import Extension, extend
@@ -22,10 +23,8 @@ from tests.store.campus import Campus, verdict_of
 
 
 @pytest.fixture
-def campus(tmp_path: Path) -> Campus:
-    store = Store(f"sqlite:///{tmp_path}/grader.db")
-    schema.upgrade(store)
-    return Campus(store)
+def campus(tmp_path: Path, empty_database: Path) -> Campus:
+    return Campus(Store(f"sqlite:///{shutil.copy(empty_database, tmp_path / 'grader.db')}"))
 
 
 def terms(campus: Campus, **changes: Any) -> None:
