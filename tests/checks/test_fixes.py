@@ -294,3 +294,43 @@ destroy_process_group()
     after = mend_all(free).linted.source.submission.text(ENTRY_POINT) or ""
     assert "import torch.distributed as dist\n\ninit_process_group" in after
     assert "if dist.get_rank() == 0:\n    print(model)\n" in after
+
+
+ALONE_TOO = """import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+LOCAL_RANK = int(os.getenv("LOCAL_RANK", -1))
+device = torch.device("cuda:0")
+if LOCAL_RANK != -1:
+    dist.init_process_group("nccl")
+model = torch.nn.Linear(4, 2).to(device)
+if LOCAL_RANK != -1:
+    model = DistributedDataParallel(model)
+loader = DataLoader(train_set, 8, sampler=DistributedSampler(train_set) if LOCAL_RANK != -1 else None)
+for x, y in loader:
+    torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+correct = total = 0
+with torch.no_grad():
+    for x, y in DataLoader(test_set, 8, sampler=DistributedSampler(test_set) if LOCAL_RANK != -1 else None):
+        correct += (model(x.to(device)).argmax(1) == y.to(device)).sum().item()
+        total += len(y)
+if LOCAL_RANK in (-1, 0):
+    print("accuracy", correct / total)
+torch.save(model.state_dict(), "last.pt")
+"""
+
+
+def test_what_also_runs_as_one_process_still_does() -> None:
+    after = mend_all(ALONE_TOO).linted.source.submission.text(ENTRY_POINT) or ""
+    assert "int(os.environ.get('LOCAL_RANK', 0))" in after, "a device of the number -1 is none"
+    assert after.endswith("\nif dist.is_initialized():\n    dist.destroy_process_group()\n")
+    assert "all_reduce" not in after
+    assert "torch.save(model" in after.splitlines()[-3], "a rank that is -1 there is no test to put around it"
+    joined = ALONE_TOO.replace("if LOCAL_RANK != -1:\n    dist.init", "dist.init")
+    after = mend_all(joined).linted.source.submission.text(ENTRY_POINT) or ""
+    assert "\ndist.all_reduce(counts)\n" in after
+    assert "\n    torch.save(model" in after

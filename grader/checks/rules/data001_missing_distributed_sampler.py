@@ -65,12 +65,13 @@ from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, given
 from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
+from grader.checks.source.joined_groups import in_group
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.orders_by_hand import orders_read, rows_of_own, whole_order
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import loader_at
 from grader.checks.source.training_loops import SAMPLER
-from grader.checks.source.written_ranks import held_name, in_group
+from grader.checks.source.written_ranks import held_name
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition

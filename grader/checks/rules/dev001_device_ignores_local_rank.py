@@ -39,17 +39,15 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: every place that names a CUDA device, followed to the rank or to a number; also `CUDA_VISIBLE_DEVICES`
-set after CUDA was touched, or for one GPU per rank beside numbers by rank. In the run, on GPUs: the
-device of each rank's parameters. On the CPU profile it can't show and is a warning only. Reference: "Use
-DistributedDataParallel", https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
+set after CUDA was touched, or for one GPU per rank beside numbers by rank. A default that a distributed run replaces
+before anything reads it is left alone. In the run, on GPUs: the device of each rank's parameters. On the CPU profile it
+can't show and is a warning only. Reference: "Use DistributedDataParallel", https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
@@ -57,9 +55,18 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.cuda_indices import asks_current, device_numbers
 from grader.checks.source.device_pinning import OWN, PIN, pinning, placed_too_early, started_by_hand
 from grader.checks.source.literal_ranks import environment_writes
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.named_devices import (
+    Named,
+    device_choices,
+    how_named,
+    pins,
+    sets_current,
+    starts_cuda,
+    told_by,
+)
+from grader.checks.source.replaced_defaults import replaced_on_ranks
+from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
-from grader.checks.source.training_loops import DDP
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -71,15 +78,6 @@ if TYPE_CHECKING:
 SEVERITY = Severity.ERROR
 ON_PROFILE = {"cpu": Severity.WARNING}
 NEEDS = Precondition.GPUS
-_CUDA = re.compile(r"^cuda(:(\d+))?$")
-_SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
-
-
-class _Named(Enum):
-    NOTHING = 0
-    CURRENT = 1
-    FIXED = 2
-    OTHER = 3  # by rank, or by something that nobody can follow
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -89,14 +87,18 @@ def check_source(script: Script) -> Iterable[Hit]:
     if _masked(script):
         yield from _masks(script)
         return
-    named = [(node, _device(script, value)) for node, value in _devices(script)]
-    pinned = any(_pins(script, value) for node, value in _devices(script) if _sets_current(script, node))
-    by_rank = any(what is _Named.OTHER for _, what in named)
-    wrong = [n for n, what in named if what is _Named.FIXED]
-    if not pinned and (wrong or not by_rank or any(what is _Named.CURRENT for _, what in named)):
-        wrong += [n for n, what in named if what is _Named.CURRENT]
-    setters = [n for n, value in _devices(script) if _sets_current(script, n) and _pins(script, value)]
-    early = placed_too_early(script, [n for n, what in named if what is _Named.CURRENT], setters)
+    named = [
+        (node, how_named(script, value))
+        for node, value in device_choices(script)
+        if not replaced_on_ranks(script, node)
+    ]
+    pinned = any(pins(script, value) for node, value in device_choices(script) if sets_current(script, node))
+    by_rank = any(what is Named.OTHER for _, what in named)
+    wrong = [n for n, what in named if what is Named.FIXED]
+    if not pinned and (wrong or not by_rank or any(what is Named.CURRENT for _, what in named)):
+        wrong += [n for n, what in named if what is Named.CURRENT]
+    setters = [n for n, value in device_choices(script) if sets_current(script, n) and pins(script, value)]
+    early = placed_too_early(script, [n for n, what in named if what is Named.CURRENT], setters)
     if early and not wrong:
         yield _too_early(script, early, setters[0])
     wrong = [n for n in wrong if script.guards.partial(n) is None and not script.guards.alone(n)]
@@ -126,97 +128,16 @@ def _too_early(script: Script, early: list[ast.Call], setter: ast.Call) -> Hit:
 
 
 def _said(script: Script, node: ast.Call) -> list[ast.AST]:
-    return [
-        o
-        for n, value in _devices(script)
-        if n is node and value is not None
-        for o in script.values.origins(value)
-    ]
+    return [o for n, value in device_choices(script) if n is node for o in told_by(script, value)]
 
 
 def _fix(script: Script, wrong: list[ast.Call]) -> Fix | None:
-    named = [(node, _device(script, value)) for node, value in _devices(script) if node in wrong]
+    named = [(node, how_named(script, value)) for node, value in device_choices(script) if node in wrong]
     numbers = [o for node, what in named for o in _said(script, node)
-               if what is _Named.FIXED or asks_current(script, o)]  # fmt: skip
-    current = [n for n, what in named if what is _Named.CURRENT and not set(_said(script, n)) & set(numbers)]
-    setters = [node for node, what in named if what is _Named.FIXED and _sets_current(script, node)]
+               if what is Named.FIXED or asks_current(script, o)]  # fmt: skip
+    current = [n for n, what in named if what is Named.CURRENT and not set(_said(script, n)) & set(numbers)]
+    setters = [node for node, what in named if what is Named.FIXED and sets_current(script, node)]
     return pinning(script, list(dict.fromkeys(numbers)), current, bool(setters))
-
-
-def _devices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
-    """Calls that choose a device, with the expression that names it (None: the current one)."""
-    named = script.calls(*_SETTERS, "torch.device", DDP)
-    likely = {*named, *script.called("cuda", "to"), *script.calls_given("device")}
-    for call in (c for c in script.all_calls() if c in likely):
-        name = script.names.qualified(call.func)
-        method = call.func.attr if isinstance(call.func, ast.Attribute) and name is None else ""
-        keyword = next((k.value for k in call.keywords if k.arg == "device"), None)
-        if name in _SETTERS and (call.args or keyword is not None):
-            yield call, call.args[0] if call.args else keyword
-        elif name == "torch.device" and call.args:
-            number = (
-                call.args[1]
-                if len(call.args) > 1
-                else next((k.value for k in call.keywords if k.arg == "index"), None)
-            )
-            yield call, number if number is not None and _is_cuda(script, call.args[0]) else call.args[0]
-        elif name == DDP:
-            ids = script.argument(call, "device_ids")
-            for origin in script.values.origins(ids) if ids is not None else ():
-                if isinstance(origin, ast.List | ast.Tuple) and len(origin.elts) == 1:
-                    yield call, origin.elts[0]
-        elif method == "cuda":
-            yield call, call.args[0] if call.args else keyword
-        elif (
-            method == "to" and call.args and isinstance(call.args[0], ast.Constant | ast.JoinedStr | ast.Name)
-        ):
-            yield call, call.args[0]
-        elif keyword is not None and isinstance(keyword, ast.Constant):
-            yield call, keyword
-
-
-def _sets_current(script: Script, call: ast.Call) -> bool:
-    return script.names.qualified(call.func) in _SETTERS
-
-
-def _pins(script: Script, value: ast.expr | None) -> bool:
-    """Whether a setter is given a rank's own device, by number or as `torch.device("cuda", local_rank)`."""
-    if _device(script, value) is _Named.OTHER:
-        return True
-    built = script.values.origins(value) if value is not None and value is not UNKNOWN else ()
-    return any(_device(script, v) is _Named.OTHER for node, v in _devices(script) if node in built)
-
-
-def _device(script: Script, value: ast.expr | None) -> _Named:
-    if value is None:
-        return _Named.CURRENT
-    if value is UNKNOWN:
-        return _Named.OTHER
-    best = _Named.NOTHING
-    for origin in script.values.origins(value):
-        best = max(best, _origin(script, origin), key=lambda n: n.value)
-    return best
-
-
-def _origin(script: Script, origin: ast.AST) -> _Named:
-    if asks_current(script, origin):
-        return _Named.CURRENT
-    if isinstance(origin, ast.Constant):
-        if isinstance(origin.value, str):
-            match = _CUDA.match(origin.value)
-            return _Named.NOTHING if match is None else _Named.FIXED if match[1] else _Named.CURRENT
-        is_number = isinstance(origin.value, int) and not isinstance(origin.value, bool)
-        return _Named.FIXED if is_number else _Named.NOTHING
-    if isinstance(origin, ast.Call) and script.names.qualified(origin.func) == "torch.device":
-        return _Named.NOTHING  # judged where it is built
-    if isinstance(origin, ast.Attribute) and script.names.qualified(origin) is not None:
-        return _Named.NOTHING  # `.to(torch.float32)`
-    return _Named.OTHER
-
-
-def _is_cuda(script: Script, node: ast.expr) -> bool:
-    said = script.values.constant(node)
-    return not isinstance(said, str) or said.startswith("cuda")
 
 
 def _masked(script: Script) -> bool:
@@ -229,7 +150,7 @@ def _masks(script: Script) -> Iterable[Hit]:
     writes = [w for w, variable in environment_writes(script) if variable == "CUDA_VISIBLE_DEVICES"]
     for write in writes:
         tree = script.names.tree(write)
-        same = [c for c in tree.calls if tree.function(c) is tree.function(write) and _starts_cuda(script, c)]
+        same = [c for c in tree.calls if tree.function(c) is tree.function(write) and starts_cuda(script, c)]
         early = [c for c in same if start(c) < start(write) and not script.guards.alone(c)]
         if early:
             yield Hit(
@@ -250,15 +171,6 @@ def _masks(script: Script) -> Iterable[Hit]:
                 hint="Do one of the two: drop the variable and use `local_rank`, or keep it and use device 0.",
                 where=(script.location(write),),
             )
-
-
-def _starts_cuda(script: Script, call: ast.Call) -> bool:
-    name = script.names.qualified(call.func) or ""
-    if name in (*_SETTERS, "torch.cuda.init", "torch.cuda.current_device", "torch.cuda.get_device_name"):
-        return True
-    if name.startswith(("torch.cuda.manual_seed", "torch.cuda.empty_cache", "torch.cuda.memory")):
-        return False  # waits until CUDA is there
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not name
 
 
 def check_run(evidence: Evidence) -> Observation:

@@ -42,9 +42,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: no reachable call of `init_process_group`, in any file that was handed in. In the run: no rank
-reports a group, or fewer ranks than were started. Reference: `torch.distributed`, "Initialization"
-(https://pytorch.org/docs/stable/distributed.html#initialization).
+In the source: no reachable call of `init_process_group`, in any file that was handed in, and none of a library's
+function that may make it, such as `timm.utils.init_distributed_device`. In the run: no rank reports a group, or fewer
+ranks than were started. Reference: `torch.distributed`, "Initialization" (https://pytorch.org/docs/stable/distributed.html#initialization).
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from grader.checks.phrases import at, count, first_known, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import ALL
 from grader.checks.source.late_groups import moved_up
+from grader.checks.source.missing_modules import may_form_group
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.training_loops import SAMPLER
@@ -77,7 +78,7 @@ _OTHER_STARTS = ("init_process_group", "init_device_mesh", "init_distributed", "
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag the first line that needs a group where nothing reachable starts one."""
-    if not script.mentions_distributed or script.training.framework or script.may_hide_setup:
+    if not script.mentions_distributed or script.training.framework or may_form_group(script):
         return
     starts = [n for name in _OTHER_STARTS for n in script.mentioned(name)]
     if any(_may_run(script, node) for node in starts):

@@ -48,6 +48,7 @@ from grader.checks.source.causes import guarded_ends, lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.guard_fixes import out_of_test
+from grader.checks.source.joined_groups import in_group, runs_alone
 from grader.checks.source.missing_modules import may_set_up
 from grader.checks.source.reaching_assignments import is_main_block, leaves
 from grader.checks.source.script import Script
@@ -76,10 +77,12 @@ def check_source(script: Script) -> Iterable[Hit]:
         if ends
         else ""
     )
+    asked = "if dist.is_initialized(): " if runs_alone(script) else ""
+    end = f"{asked}dist.destroy_process_group()"
     yield Hit(
         message=f"{script.at(starts[0])} starts the process group and nothing takes it down.{uncalled} "
         "PyTorch warns about it at exit, and with NCCL a run that has done its work may still hang there.",
-        hint="End with `dist.destroy_process_group()` on every rank, best in a `finally:`.",
+        hint=f"End with `{end}` on every rank, best in a `finally:`.",
         where=tuple(script.location(s) for s in starts),
         fix=_fix(script, starts),
     )
@@ -91,7 +94,11 @@ def _fix(script: Script, starts: list[ast.Call]) -> Fix | None:
     last = _last_line(script, starts[0], 0) if len({_function(script, s) for s in starts}) == 1 else None
     if last is None:
         return None
-    edits.after(last, f"{edits.name('torch.distributed.destroy_process_group', starts[0])}()")
+    end = f"{edits.name('torch.distributed.destroy_process_group', starts[0])}()"
+    if in_group(script, last):
+        edits.after(last, end)
+    else:
+        edits.after(last, f"if {edits.name('torch.distributed.is_initialized', last)}():", f"    {end}")
     return edits.fix("Takes the process group down when its work is done.")
 
 

@@ -49,13 +49,13 @@ from grader.checks.source.causes import lines, stands_at
 from grader.checks.source.collectives import INIT
 from grader.checks.source.early_ranks import asked_of_launcher, early_ranks
 from grader.checks.source.edits import Edits
+from grader.checks.source.joined_groups import in_group
 from grader.checks.source.literal_ranks import Literal, literals
 from grader.checks.source.own_ranks import START_ALL
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.unset_variables import unset_variables
-from grader.checks.source.written_ranks import in_group
 from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix

@@ -42,6 +42,7 @@ from grader.checks.rule import Hit
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
+from grader.checks.source.spawned_numbers import number_taken_elsewhere
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start, walk
 from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.written_ranks import global_rank
@@ -90,6 +91,8 @@ def _rank_of_the_machine(script: Script) -> Iterable[Hit]:
         several = bool(numbers) and all(n is not None and script.values.constant(n) != 1 for n in numbers)
         if first is None or not several or len(started) < len(sites) or _own_number(script, rank, first):
             continue
+        if any(number_taken_elsewhere(script, s.call) for s in started):
+            continue  # it should, and its place among the parameters is wrong
         yield Hit(
             message=f"{script.at(call)} joins with the rank {script.quote(rank)}, in which the number of the spawned "
             f"process, `{first.arg}`, has no part: all processes of one machine take the same place.",

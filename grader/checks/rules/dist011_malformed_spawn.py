@@ -2,7 +2,7 @@
 
 ## What it finds
 `mp.spawn(worker, args=(x), …)`, whose parentheses make no tuple, and worker functions with more or fewer parameters
-than they are given, the rank in front included.
+than they are given, the rank in front included, or with the rank in another place than in front.
 
 ## Why it matters
 `mp.spawn` calls `worker(rank, *args)`: the rank comes first and by itself. Arguments that don't fit stop every started
@@ -35,8 +35,9 @@ if __name__ == "__main__":
 ```
 
 ## How it is seen
-In the source, by counting the function's parameters and the arguments. In the run, by the error of the processes that
-were started. Reference: https://pytorch.org/docs/stable/multiprocessing.html#spawning-subprocesses.
+In the source, by counting the function's parameters and the arguments, and by what reaches a parameter that is called a
+rank. In the run, by the error of the processes that were started. Reference:
+https://pytorch.org/docs/stable/multiprocessing.html#spawning-subprocesses.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
+from grader.checks.source.spawned_numbers import is_namespace, number_taken_elsewhere
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
@@ -80,6 +82,15 @@ def check_source(script: Script) -> Iterable[Hit]:
                 hint=_HINT,
                 where=(script.location(call),),
                 fix=_fix(script, call),
+            )
+        elif (found := number_taken_elsewhere(script, call)) and not script.guards.alone(call):
+            rank, given = found.parameter.arg, script.quote(found.given)
+            first, *others = [name for name in found.names if name != rank]
+            yield Hit(
+                message=f"{script.at(found.function)} takes the number of its process as `{rank}`, but "
+                f"{script.at(call)} gives the number first: it comes in as `{first}`, and `{rank}` is {given}.",
+                hint=f"Put it first: `def {found.function.name}({', '.join((rank, first, *others))})`.",
+                where=(script.location(found.function), script.location(call)),
             )
 
 
@@ -120,20 +131,11 @@ def _is_single(script: Script, args: ast.expr) -> bool:
     """A value that can't be unpacked: a number, a text in parentheses, the number of processes."""
     if isinstance(args, ast.Name | ast.Attribute) and (script.ranks.world(args) or script.ranks.rank(args)):
         return not any(isinstance(o, ast.Tuple | ast.List) for o in script.values.origins(args))
-    if _is_namespace(script, args):
+    if is_namespace(script, args):
         return True
     return all(
         isinstance(o, ast.Constant) and isinstance(o.value, int | float) for o in script.values.origins(args)
     ) or isinstance(args, ast.BinOp | ast.JoinedStr)  # fmt: skip
-
-
-def _is_namespace(script: Script, args: ast.expr) -> bool:
-    """What `parser.parse_args()` returns: a namespace can't be unpacked."""
-    origins = script.values.origins(args) if isinstance(args, ast.Name | ast.Attribute) else ()
-    return bool(origins) and all(
-        isinstance(o, ast.Call) and isinstance(o.func, ast.Attribute) and o.func.attr == "parse_args"
-        for o in origins
-    )
 
 
 def _counted(function: Function, given: int) -> str:

@@ -39,9 +39,10 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: a save that some path of calls reaches without a test of the rank (in the helper, around the call, or
-by a decorator), to a path without the rank in it. In the run: the ranks that wrote each checkpoint, and each file that
-the task asks for. Sharded and distributed checkpoints are meant to be written by all ranks and don't count; nor do
-logs, and ranks that add to a file in turn or under a lock. Reference: "Save and Load Checkpoints", https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
+by a decorator), or with one that all ranks but 0 pass, to a path without the rank in it. In the run: the ranks that
+wrote each checkpoint, and each file that the task asks for. Sharded and distributed checkpoints are meant to be written
+by all ranks and don't count; nor do logs, and ranks that add to a file in turn or under a lock. Reference: "Save and
+Load Checkpoints", https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ from grader.checks.source.file_writes import appends, checkpoints, files
 from grader.checks.source.main_rank_blocks import put_under_main_rank
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
-from grader.checks.source.shared_appends import added, added_by_all, in_turn
+from grader.checks.source.shared_appends import added_by_all, in_turn, together
 from grader.checks.source.syntax_nodes import start
 from grader.model.call_site import Site
 from grader.model.finding import Severity
@@ -83,7 +84,7 @@ _ONE_COPY = "if dist.get_rank() == 0:"
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag writes to one path that every rank reaches; files other than checkpoints are a warning."""
+    """Flag writes to one path that several ranks reach; files other than checkpoints are a warning."""
     if not script.joins_group or not (script.training.trains or script.calls(INIT)):
         return
     saves = _reached(script, checkpoints(script))
@@ -112,14 +113,30 @@ def check_source(script: Script) -> Iterable[Hit]:
             fix=_fix(script, opened),
             severity=Severity.HINT if said_of_entry(script, first) else Severity.WARNING,
         )
+    yield from _by_others(script)
     adding = added_by_all(script)
     if adding:
         first = adding[0]
         yield Hit(
             message=f"{script.at(first)} adds to one file on every rank: {script.quote(first)}. Nothing orders the "
             "ranks: their rows come in another order each time, and one can end up inside another.",
-            hint=_together(script, first),
+            hint=together(script, first),
             where=tuple(script.location(c) for c in adding),
+            severity=Severity.WARNING,
+        )
+
+
+def _by_others(script: Script) -> Iterable[Hit]:
+    """A test the wrong way round; with two ranks there is one writer all the same."""
+    writes = [c for c, path in (*checkpoints(script), *files(script)) if same_for_all(script, path)]
+    found = {c: guard for c in writes if (guard := script.guards.by_others(c))}
+    for call, guard in list(found.items())[:1]:
+        yield Hit(
+            message=f"{script.at(call)} has {script.quote(call)} under {script.quote(guard.test)} "
+            f"({script.at(guard.test)}), which every rank but 0 passes: of three ranks or more, several write the same "
+            "file at the same time.",
+            hint=f"Turn the test round, so that one rank writes: `{_one_copy(script, call)}`.",
+            where=tuple(script.location(c) for c in found),
             severity=Severity.WARNING,
         )
 
@@ -130,15 +147,6 @@ def _one_copy(script: Script, call: ast.Call) -> str:
     return f"if {test}:" if test else _ONE_COPY
 
 
-def _together(script: Script, call: ast.Call) -> str:
-    row = added(script, call)
-    return (
-        f"Bring the rows together and write them once: `rows = [None] * dist.get_world_size()`, "
-        f"`dist.all_gather_object(rows, {row})` on all ranks, with None from those that have none, and then open the "
-        f"file under `{_ONE_COPY}`."
-    )
-
-
 def _fix(script: Script, writes: list[ast.Call]) -> Fix | None:
     edits = Edits(script)
     put_under_main_rank(script, edits, writes)
@@ -147,7 +155,7 @@ def _fix(script: Script, writes: list[ast.Call]) -> Fix | None:
 
 def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]]) -> list[ast.Call]:
     same = [c for c, path in writes if same_for_all(script, path)]
-    found = [c for c in same if script.guards.on_every_rank(c) or entry_on_every_rank(script, c)]
+    found = {c for c in same if script.guards.on_every_rank(c) or entry_on_every_rank(script, c)}
     return sorted(found, key=lambda c: (script.location(c).path, start(c)))
 
 
@@ -234,9 +242,7 @@ def _added(script: Script, path: str, found: dict[int, Site | None]) -> Hit:
             f"{ranks(found)} all wrote `{path}`. {at(sites[0])} {doing} on each of them: nothing orders the ranks, and "
             "rows can be lost, out of order or torn where two write at once."
         ),
-        hint=_together(script, call)
-        if call is not None
-        else f"Write it once: `{_ONE_COPY}` around the call.",
+        hint=together(script, call) if call is not None else f"Write it once: `{_ONE_COPY}` around the call.",
         where=tuple(dict.fromkeys((*places(sites[:1]), *callers, *places(sites)))),
         ranks=tuple(sorted(found)),
         details={"paths": {path: sorted(found)}},

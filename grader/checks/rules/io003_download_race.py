@@ -53,11 +53,12 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.edits import Edits
+from grader.checks.source.joined_groups import in_group
 from grader.checks.source.rank_order import in_turn
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
-from grader.checks.source.written_ranks import in_group, local_rank
+from grader.checks.source.written_ranks import local_rank
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition

@@ -54,9 +54,9 @@ from dataclasses import dataclass
 from grader.checks.rule import Hit
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
+from grader.checks.source.joined_groups import in_group
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import end, start
-from grader.checks.source.written_ranks import in_group
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 

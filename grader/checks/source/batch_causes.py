@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from grader.checks.source.causes import by_world
 from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
+from grader.checks.source.joined_groups import in_group
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import loader_at
 from grader.checks.source.syntax_nodes import walk
-from grader.checks.source.written_ranks import in_group
 from grader.model.call_site import Site
 from grader.model.fix import Fix
 

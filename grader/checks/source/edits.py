@@ -10,6 +10,7 @@ import ast
 from collections.abc import Sequence
 
 from grader.checks.needed_lines import import_for
+from grader.checks.source.joined_groups import may_lack_group
 from grader.checks.source.library_spelling import header, is_bound, spelled
 from grader.checks.source.node_text import lines_of_texts, node_lines, node_text
 from grader.checks.source.script import Script
@@ -54,6 +55,8 @@ class Edits:
     def name(self, dotted: str, at: ast.AST) -> str:
         """How a library's name is written at a node: as the script has it there, else as an added import makes it."""
         tree = self._script.names.tree(at)
+        if may_lack_group(self._script, dotted, at):
+            self.give_up()
         known = spelled(self._script, dotted, at)
         if known:
             return known

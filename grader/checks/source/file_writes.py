@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.call_arguments import SIGNATURES
 from grader.checks.source.script import Script
 
 _CHECKPOINTS = {
@@ -28,7 +29,8 @@ def checkpoints(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
     """Calls that write a checkpoint, each with its path; None where none is given."""
     for name, parameter in _CHECKPOINTS.items():
         for call in script.calls(name):
-            yield call, script.argument(call, parameter)
+            paths = _by_callers(script, call, name, parameter) or (script.argument(call, parameter),)
+            yield from ((call, path) for path in paths)
 
 
 def files(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
@@ -60,3 +62,22 @@ def appends(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
         said = script.values.constant(mode)
         if given and isinstance(said, str) and said[:1] == "a" and len(said) < 4:
             yield call, given[0]
+
+
+def _by_callers(script: Script, call: ast.Call, name: str, parameter: str) -> list[ast.expr]:
+    """What callers of `def save(*args, **options): torch.save(*args, **options)` give as an argument of its call."""
+    function, given = script.names.tree(call).function(call), next(iter(call.args), None)
+    rest = function.args.vararg if function is not None else None
+    handed = isinstance(given, ast.Starred) and isinstance(given.value, ast.Name) and given.value.id
+    if function is None or rest is None or handed != rest.arg:
+        return []
+    before = len(function.args.posonlyargs) + len(function.args.args)
+    found: list[ast.expr] = []
+    for site in script.graph.sites(function):
+        place = before - site.skipped + SIGNATURES[name].index(parameter)
+        plain = not any(isinstance(a, ast.Starred) for a in site.args[: place + 1])
+        if parameter in site.keywords:
+            found.append(site.keywords[parameter])
+        elif plain and place < len(site.args):
+            found.append(site.args[place])
+    return found

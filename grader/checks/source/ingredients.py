@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from grader.checks.needed_lines import START_GROUP, with_needed_lines
 from grader.checks.source.file_writes import checkpoints, files
 from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.missing_modules import may_form_group
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start, walk
@@ -60,7 +61,7 @@ def _group(script: Script) -> Ingredient | None:
     starts = [n for name in _STARTS for n in script.mentioned(name)]
     if starts:
         return _found(script, starts[0]) if _may_run(script, starts[0]) else None
-    if script.may_hide_setup or _mentions(script, _OTHER_STARTS):
+    if may_form_group(script) or _mentions(script, _OTHER_STARTS):
         return None
     return _missing(
         "No line starts a process group: torchrun only starts the processes, and these never meet.",

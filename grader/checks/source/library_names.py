@@ -14,16 +14,19 @@ from functools import lru_cache
 from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, VARIABLES, Definition, end
 from grader.checks.source.syntax_tree import Tree
 
-# Public packages that a training script may use and that set up no process group behind its back.
+# Public packages that a training script may use and that form no process group, whatever is asked of them.
 _INNOCENT = {
-    "PIL", "absl", "albumentations", "apex", "av", "click", "cv2", "datasets", "einops", "evaluate", "fire", "h5py",
-    "hydra", "joblib", "kornia", "librosa", "lmdb", "loguru", "matplotlib", "mlflow", "mpi4py", "nltk", "numpy",
-    "omegaconf", "packaging", "pandas", "peft", "psutil", "pyarrow", "pynvml", "regex", "requests", "rich", "scipy",
-    "seaborn", "sentencepiece", "setproctitle", "six", "skimage", "sklearn", "soundfile", "tensorboard",
-    "tensorboardX", "termcolor", "tiktoken", "timm", "tokenizers", "torch", "torchaudio", "torchmetrics",
-    "torchsummary", "torchtext", "torchvision", "tqdm", "transformers", "wandb", "yaml", "yacs", "safetensors",
-    "accelerate", "lightning", "lightning_fabric", "pytorch_lightning", "aim", "clearml", "comet_ml", "neptune",
+    "PIL", "absl", "albumentations", "av", "click", "cv2", "datasets", "einops", "evaluate", "fire", "h5py",
+    "hydra", "joblib", "librosa", "lmdb", "loguru", "matplotlib", "mlflow", "mpi4py", "nltk", "numpy", "omegaconf",
+    "packaging", "pandas", "peft", "psutil", "pyarrow", "pynvml", "regex", "requests", "rich", "scipy", "seaborn",
+    "sentencepiece", "setproctitle", "six", "skimage", "sklearn", "soundfile", "tensorboard", "tensorboardX",
+    "termcolor", "tiktoken", "tokenizers", "torch", "torchaudio", "torchmetrics", "torchsummary", "torchtext",
+    "torchvision", "tqdm", "wandb", "yaml", "yacs", "safetensors", "aim", "clearml", "comet_ml", "neptune",
     "swanlab", "visdom", "alive_progress", "tensorboard_logger",
+}  # fmt: skip
+# Those that are built for training on several GPUs: what a script calls of them may form the group.
+_ABLE = {
+    "accelerate", "apex", "kornia", "lightning", "lightning_fabric", "pytorch_lightning", "timm", "transformers",
 }  # fmt: skip
 _STAR_NAMES = {
     "torch.distributed": {
@@ -70,11 +73,13 @@ class Names:
         self._found: dict[tuple[ast.AST, str], list[Definition]] = {}
         self._starred: dict[tuple[Tree, str], list[Definition]] = {}
         self._known: dict[ast.AST, str | None] = {}
-        known = _INNOCENT | sys.stdlib_module_names | {m.split(".")[0] for m in self._modules}
+        known = _INNOCENT | _ABLE | sys.stdlib_module_names | {m.split(".")[0] for m in self._modules}
         self.foreign = tuple(
             sorted({i for tree in trees for i in tree.imports if i.split(".")[0] not in known})
         )
         """Imports of modules that are neither well known nor part of the submission: they may do anything."""
+        self.able = tuple(sorted({i for tree in trees for i in tree.imports if i.split(".")[0] in _ABLE}))
+        """Imports of libraries that form a process group where they are asked to."""
 
     def tree(self, node: ast.AST) -> Tree:
         """The file a node stands in."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, Loop, name_of, walk
@@ -15,6 +16,9 @@ from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, Loop, name_of, w
 _SETS_UP = re.compile(
     r"dist|ddp|set_?up|init|launch|spawn|rank|process|world|parallel|worker|prepare|print|log|main|master|run|device|env",
     re.IGNORECASE,
+)
+_FORMS_GROUP = re.compile(
+    r"dist|ddp|init|launch|spawn|parallel|process|device|state|argument|fabric|strategy", re.IGNORECASE
 )
 
 
@@ -29,8 +33,7 @@ def calls_into_missing_modules(script: Script) -> list[ast.Call]:
 
 def is_from_missing_module(script: Script, node: ast.AST) -> bool:
     """Whether an expression names something of such a module."""
-    name = script.names.qualified(node)
-    return name is not None and any(name == f or name.startswith(f"{f}.") for f in script.names.foreign)
+    return _is_from(script.names.foreign, script.names.qualified(node))
 
 
 def may_set_up(script: Script) -> bool:
@@ -46,6 +49,17 @@ def may_set_up(script: Script) -> bool:
         if any(is_from_missing_module(script, a.func if isinstance(a, ast.Call) else a) for a in around):
             return True
     return any(_sets_up(script, c) for c in calls_into_missing_modules(script))
+
+
+def may_form_group(script: Script) -> bool:
+    """Whether a library may have joined the ranks: something of it is called that sounds like it.
+
+    `timm.utils.init_distributed_device(args)` does, and the arguments of a training with transformers.
+    """
+    return script.may_hide_setup or any(
+        _FORMS_GROUP.search(name_of(c)) and _is_from(script.names.able, script.names.qualified(c.func))
+        for c in (script.all_calls() if script.names.able else ())
+    )
 
 
 def may_reduce(script: Script, loop: Loop, counted: set[str]) -> bool:
@@ -75,3 +89,7 @@ def _sets_up(script: Script, call: ast.Call) -> bool:
             return False
         above = tree.parent.get(above)
     return alone
+
+
+def _is_from(modules: Iterable[str], name: str | None) -> bool:
+    return name is not None and any(name == m or name.startswith(f"{m}.") for m in modules)

@@ -18,6 +18,7 @@ from grader.checks.source.syntax_nodes import FUNCTIONS, Function, name_of, star
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _BRANCHES = (ast.If, ast.While)
+_MAX_DEPTH = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,20 @@ class Guards:
     def alone(self, node: ast.AST) -> bool:
         """Whether a node runs only where there are no other ranks (a fallback for one process), call sites included."""
         return self._everywhere(node, RankSet.ALONE, frozenset())
+
+    def among_others(self, node: ast.AST) -> bool:
+        """Whether a node runs only in a distributed run, so that a single process goes without it."""
+        return self._everywhere(node, RankSet.DISTRIBUTED, frozenset())
+
+    def by_others(self, node: ast.AST, depth: int = 0) -> Guard | None:
+        """The test that keeps rank 0, and nobody else, from a node, on some path of known calls."""
+        local = [g for g in self.around(node) if g.condition.partial]
+        if local or self.alone(node) or depth >= _MAX_DEPTH:
+            others = all(g.condition.which is RankSet.OTHERS and g.condition.sure for g in local)
+            return local[0] if local and others and not self.alone(node) else None
+        function = self._names.tree(node).function(node)
+        sites = self._calls.sites(function) if function is not None else []
+        return next((g for s in sites if (g := self.by_others(s.call, depth + 1))), None)
 
     def on_every_rank(self, node: ast.AST) -> bool:
         """Whether some path of known calls leads to a node with no rank condition on the way.

@@ -13,7 +13,7 @@ from enum import Enum
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
-from grader.checks.source.ranks import Ranks, Strength, key_or_name
+from grader.checks.source.ranks import RANK_VARIABLES, WORLD_VARIABLES, Ranks, Strength, key_or_name
 from grader.checks.source.syntax_nodes import FUNCTIONS, literal, name_of
 from grader.checks.source.value_sources import Values
 from grader.checks.source.written_numbers import whole
@@ -30,6 +30,8 @@ _DISTRIBUTED_CALLS = {
     "torch.distributed.is_initialized", "torch.distributed.is_available",
     "torch.distributed.is_torchelastic_launched", "torch.distributed.is_nccl_available",
 }  # fmt: skip
+_LAUNCHED = RANK_VARIABLES | WORLD_VARIABLES
+_ASKING = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call, ast.NamedExpr, ast.Attribute, ast.Subscript)
 
 _STATE = "torch.distributed.checkpoint.state_dict.get_"
 _WHOLE_ON_MAIN = ("full_state_dict", "cpu_offload")
@@ -111,8 +113,6 @@ class Conditions:
 
     def _judge(self, test: ast.AST, depth: int) -> Condition:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            if self._ranks.rank(test.operand):
-                return Condition(RankSet.MAIN, self._ranks.rank(test.operand) > Strength.WEAK)
             return self.of(test.operand, depth).negated()
         if isinstance(test, ast.BoolOp):
             parts = [self.of(v, depth) for v in test.values]
@@ -121,15 +121,20 @@ class Conditions:
             return self._compared(test, depth)
         if isinstance(test, ast.NamedExpr):
             return self.of(test.value, depth)
-        if isinstance(test, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.IfExp):
+        if isinstance(test, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.IfExp | ast.BinOp):
             return self._named(test, depth)
         return _NOTHING
 
     def _named(self, test: ast.expr, depth: int) -> Condition:
         if isinstance(test, ast.Call) and self._names.qualified(test.func) in _DISTRIBUTED_CALLS:
             return Condition(RankSet.DISTRIBUTED)
-        if isinstance(test, ast.Call) and self._names.qualified(test.func) in ("bool", "int") and test.args:
-            return self.of(test.args[0], depth)
+        if self._ranks.environment(test) in _LAUNCHED:
+            # A text, and "0" is as true as "1": it asks whether there is one.
+            return Condition(RankSet.DISTRIBUTED)
+        made = self._names.qualified(test.func) if isinstance(test, ast.Call) and test.args else ""
+        if isinstance(test, ast.Call) and made in ("bool", "int"):
+            number = made == "int" and self._ranks.rank(test.args[0])
+            return Condition(RankSet.OTHERS) if number else self.of(test.args[0], depth)
         name = key_or_name(test)
         found: list[Condition] = []
         for origin in self._values.origins(test):
@@ -137,9 +142,7 @@ class Conditions:
                 continue
             if isinstance(origin, FUNCTIONS) and not isinstance(test, ast.Call):
                 return _NOTHING  # a predicate that is named but not called is always true
-            if origin is not test and isinstance(
-                origin, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Call | ast.NamedExpr | ast.Attribute
-            ):
+            if origin is not test and isinstance(origin, _ASKING):
                 found.append(self.of(origin, depth))
         told = [c for c in found if c.which is not RankSet.ALL]
         if told:
@@ -156,8 +159,7 @@ class Conditions:
         of_arguments = isinstance(test, ast.Attribute) and "args" in name_of(test.value).lower()
         if MAIN_NAME.search(name) or (of_arguments and name in _MAIN_OF_ARGUMENTS):
             return Condition(RankSet.MAIN)
-        variable = self._ranks.environment(test)
-        if variable in ("WORLD_SIZE", "RANK", "LOCAL_RANK") or _DISTRIBUTED_NAME.search(name):
+        if _DISTRIBUTED_NAME.search(name):
             return Condition(RankSet.DISTRIBUTED)
         return _NOTHING
 
@@ -236,7 +238,7 @@ class Conditions:
         if isinstance(bound, str):
             number = whole(bound)
             bound = bound if number is None else number
-        if bound is None:
+        if bound is None or bound == "":
             return Condition(RankSet.ALONE if isinstance(op, ast.Is | ast.Eq) else RankSet.DISTRIBUTED)
         return Condition(_AGAINST.get((type(op), bound), RankSet.SOME), sure)
 

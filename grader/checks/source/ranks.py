@@ -23,11 +23,11 @@ _RANK_CALLS = {
     "ignite.distributed.get_local_rank", "torch_xla.core.xla_model.get_ordinal",
 }  # fmt: skip
 _WORLD_CALLS = {"torch.distributed.get_world_size", "torch.cuda.device_count", "horovod.torch.size"}
-_RANK_VARIABLES = {
+RANK_VARIABLES = {
     "RANK", "LOCAL_RANK", "GROUP_RANK", "SLURM_PROCID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
 }  # fmt: skip
-_WORLD_VARIABLES = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"}
+WORLD_VARIABLES = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"}
 _RANK_NAME = re.compile(
     r"^_?((global|local|world|node|ddp|ddp_local|dist|proc|process|my|g|l|cur|current)_?)?rank(_?id)?$|^(local_)?process_index$",
     re.IGNORECASE,
@@ -71,6 +71,10 @@ class Ranks:
         """Whether an expression is a number of processes."""
         return self._ask(node, "world", 0)
 
+    def called_rank(self, parameter: ast.arg) -> bool:
+        """Whether a parameter is called as ranks are."""
+        return bool(self._by_name(parameter, "rank"))
+
     def kind(self, node: ast.AST) -> str:
         """`global` or `local` where every source of a rank says which of the two it is; "" otherwise.
 
@@ -91,7 +95,7 @@ class Ranks:
             if name == "" and name_of(origin) == "get_local_rank":
                 return ""  # of a device mesh: the place in one of its dimensions
         variable = self.environment(origin)
-        if variable in _RANK_VARIABLES:
+        if variable in RANK_VARIABLES:
             local = "LOCAL" in variable
             return "local" if local else ("" if variable == "GROUP_RANK" else "global")
         return "local" if "local_rank" in name_of(origin).lower() and not variable else ""
@@ -267,7 +271,7 @@ class Ranks:
 
 
 def _of_variable(variable: str, what: str) -> Strength:
-    wanted = _WORLD_VARIABLES if what == "world" else _RANK_VARIABLES
+    wanted = WORLD_VARIABLES if what == "world" else RANK_VARIABLES
     return Strength.SURE if variable in wanted else Strength.NO
 
 

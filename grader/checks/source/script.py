@@ -164,8 +164,14 @@ class Script:
         return bool(self.names.foreign)
 
     def mentioned(self, name: str) -> list[ast.AST]:
-        """Places that read a name, as a plain name or as an attribute of anything."""
-        return [n for t in self.trees for n in (*t.loads.get(name, ()), *t.attribute_loads.get(name, ()))]
+        """Places that read a name, as a plain name, also another that it is imported as, or as an attribute."""
+        found: list[ast.AST] = []
+        for tree in self.trees:
+            imported = (a for s in tree.importing for a in s.names if a.name.rpartition(".")[2] == name)
+            for local in dict.fromkeys((name, *(a.asname or name for a in imported))):
+                found += tree.loads.get(local, ())
+            found += tree.attribute_loads.get(name, ())
+        return found
 
     def location(self, node: ast.AST) -> Location:
         """Where a node stands, for a finding."""

@@ -54,6 +54,16 @@ def added(script: Script, call: ast.Call) -> str:
     return "row"
 
 
+def together(script: Script, call: ast.Call) -> str:
+    """Advice for a row that every rank adds: collected first, and written by one."""
+    row = added(script, call)
+    return (
+        f"Bring the rows together and write them once: `rows = [None] * dist.get_world_size()`, "
+        f"`dist.all_gather_object(rows, {row})` on all ranks, with None from those that have none, and then open the "
+        "file under `if dist.get_rank() == 0:`."
+    )
+
+
 def _is_table(script: Script, path: ast.expr) -> bool:
     parts = (n.value for n in script.values.closure(path) if isinstance(n, ast.Constant))
     return any(isinstance(p, str) and p.endswith(_TABLES) for p in parts)

@@ -166,6 +166,8 @@ def items_of(origin: ast.AST, key: object) -> Iterator[ast.expr]:
                 yield value
     elif isinstance(origin, ast.DictComp):
         yield origin.value
+    elif isinstance(origin, ast.Call) and isinstance(origin.func, ast.Name) and origin.func.id == "dict":
+        yield from (k.value for k in origin.keywords if key is UNKNOWN or k.arg == key)
 
 
 def default_of(function: Function, parameter: ast.arg) -> ast.expr | None:

@@ -191,8 +191,6 @@ class Tree:
             elif isinstance(part, ast.Starred):
                 stack.append((part.value, path))
 
-    # --- one method per kind of node that says something -----------------------------------------------------------
-
     def _attribute(self, node: ast.Attribute, scope: ast.AST) -> None:
         if node.ctx.__class__ is ast.Load:
             self.attribute_loads.setdefault(node.attr, []).append(node)
@@ -211,12 +209,18 @@ class Tree:
         for target in node.targets:
             self._bind(target, node, node.value, "assign", scope, end(node))
 
-    def _targeted(self, node: ast.AnnAssign | ast.NamedExpr, scope: ast.AST) -> None:
+    def _targeted(self, node: ast.AnnAssign | ast.AugAssign | ast.NamedExpr, scope: ast.AST) -> None:
         if node.value is not None:
-            self._bind(node.target, node, node.value, "assign", scope, end(node))
+            kind = "augment" if isinstance(node, ast.AugAssign) else "assign"
+            self._bind(node.target, node, node.value, kind, scope, end(node))
 
-    def _augmented(self, node: ast.AugAssign, scope: ast.AST) -> None:
-        self._bind(node.target, node, node.value, "augment", scope, end(node))
+    def _call(self, node: ast.Call, scope: ast.AST) -> None:
+        self._calls.append(node)
+        func = node.func
+        if isinstance(func, ast.Attribute) and func.attr == "update" and isinstance(func.value, ast.Name):
+            for k in node.keywords:  # as `settings["device"] = …`
+                key, statement = f"{func.value.id}[{k.arg!r}]", self.parent[node]
+                self._define(scope, Definition(key, statement, k.value, (), "assign", end(node)))
 
     def _for(self, node: ast.For | ast.AsyncFor, scope: ast.AST) -> None:
         self.loops.append(node)
@@ -229,10 +233,8 @@ class Tree:
     def _with(self, node: ast.With | ast.AsyncWith, scope: ast.AST) -> None:
         self.withs.append(node)
         for item in node.items:
-            if item.optional_vars is not None:
-                self._bind(
-                    item.optional_vars, node, item.context_expr, "with", scope, end(item.optional_vars)
-                )
+            if (held := item.optional_vars) is not None:
+                self._bind(held, node, item.context_expr, "with", scope, end(held))
 
     def _named(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar, scope: ast.AST) -> None:
         if node.name:
@@ -284,10 +286,10 @@ def _by_scope(name: str) -> Any:
 
 
 _NOTES: dict[type[ast.AST], Any] = {
-    ast.Call: _listing("_calls"), ast.While: _listing("loops"), ast.If: _listing("ifs"), ast.Try: _listing("tries"),
+    ast.Call: Tree._call, ast.While: _listing("loops"), ast.If: _listing("ifs"), ast.Try: _listing("tries"),
     ast.Break: _listing("exits"), ast.Continue: _listing("exits"), ast.Attribute: Tree._attribute,
     ast.Subscript: Tree._subscript, ast.Constant: Tree._constant, ast.Assign: Tree._assign,
-    ast.AnnAssign: Tree._targeted, ast.AugAssign: Tree._augmented, ast.NamedExpr: Tree._targeted, ast.For: Tree._for,
+    ast.AnnAssign: Tree._targeted, ast.AugAssign: Tree._targeted, ast.NamedExpr: Tree._targeted, ast.For: Tree._for,
     ast.AsyncFor: Tree._for, ast.comprehension: Tree._comprehension, ast.With: Tree._with, ast.AsyncWith: Tree._with,
     ast.ExceptHandler: Tree._named, ast.MatchAs: Tree._named, ast.MatchStar: Tree._named,
     ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function, ast.ClassDef: Tree._class,

@@ -1,6 +1,6 @@
 """How the rank of a process can be written at a line: by a name that the script has there, or by asking the group.
 
-Claims only what is sure: a group that every path to the line has joined, a name that holds the rank on every path.
+Claims only what is sure: a name that holds the rank on every path, and a group only where `joined_groups` sees one.
 """
 
 from __future__ import annotations
@@ -10,26 +10,12 @@ from collections.abc import Callable
 
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
+from grader.checks.source.joined_groups import in_group, may_be_alone
 from grader.checks.source.ranks import Strength
-from grader.checks.source.reaching_assignments import is_main_block
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, Definition, end, start
+from grader.checks.source.syntax_nodes import FUNCTIONS, Definition, literal, start
 
-_END = "torch.distributed.destroy_process_group"
 _NUMBERS = ("int", "torch.distributed.get_rank", "torch.distributed.get_node_local_rank")
-_MAX_DEPTH = 5
-_CONDITIONS = (
-    ast.If,
-    ast.IfExp,
-    ast.For,
-    ast.AsyncFor,
-    ast.While,
-    ast.Try,
-    ast.BoolOp,
-    ast.Lambda,
-    ast.Match,
-)
-"""What may pass over a call that stands in it."""
 
 
 def main_rank_test(script: Script, edits: Edits, at: ast.AST) -> str:
@@ -54,29 +40,18 @@ def global_rank(script: Script, edits: Edits, at: ast.AST) -> str:
 
 
 def local_rank(script: Script, edits: Edits, at: ast.AST) -> str:
-    """The rank among the processes of one machine, as it can be written at a line; else the edits are given up."""
+    """The rank among the processes of one machine, as it can be written at a line; else the edits are given up.
+
+    Where the script also runs as one process, which a launcher tells nothing, it is 0 there.
+    """
     known = _variable(script, at, _is_local)
     if known:
         return known
     if script.graph.spawn_sites():
         edits.give_up()
-    return f'int({edits.name("os.environ", at)}["LOCAL_RANK"])'
-
-
-def in_group(script: Script, at: ast.AST, depth: int = 0) -> bool:
-    """Whether every rank that comes to a line has joined the process group and not left it yet."""
-    tree = script.names.tree(at)
-    function = tree.function(at)
-    within = tree.calls_within(function) if function is not None else tree.calls
-    before = [c for c in within if tree.function(c) is function and end(c) <= start(at)]
-    started = [c for c in before if _starts(script, c, at)]
-    if started:
-        latest = max(started, key=start)
-        return not any(start(c) > start(latest) and _leads_to(script, c, _END) for c in before)
-    if function is None or depth >= _MAX_DEPTH or any(_leads_to(script, c, _END) for c in before):
-        return False
-    sites = script.graph.sites(function)
-    return bool(sites) and all(not s.spawned and in_group(script, s.call, depth + 1) for s in sites)
+    variables = edits.name("os.environ", at)
+    alone = may_be_alone(script, at)
+    return f'int({variables}.get("LOCAL_RANK", 0))' if alone else f'int({variables}["LOCAL_RANK"])'
 
 
 def held_name(script: Script, made: ast.Call, at: ast.AST) -> str:
@@ -93,58 +68,15 @@ def held_name(script: Script, made: ast.Call, at: ast.AST) -> str:
     return ""
 
 
-def _starts(script: Script, call: ast.Call, at: ast.AST, depth: int = 0) -> bool:
-    """Whether a call has surely started the group where `at` is reached: itself, or a function that it calls."""
-    tree = script.names.tree(call)
-    above = tree.parent.get(call)
-    while above is not None and above is not tree.function(call):
-        perhaps = isinstance(above, _CONDITIONS) and not is_main_block(above)
-        if perhaps and not (script.names.tree(at) is tree and tree.inside(at, above)):
-            return False
-        above = tree.parent.get(above)
-    if script.names.qualified(call.func) == INIT:
-        return True
-    targets = [t for t in script.graph.targets(call) if isinstance(t, FUNCTIONS)]
-    if len(targets) != 1 or depth >= _MAX_DEPTH:
-        return False
-    inner = script.names.tree(targets[0])
-    inside = [c for c in inner.calls_within(targets[0]) if inner.function(c) is targets[0]]
-    leaves = inner.returns.get(targets[0], [])
-    return any(
-        _starts(script, c, c, depth + 1)
-        and _plainly(script, c)
-        and not any(start(r) < start(c) for r in leaves)
-        for c in inside
-    )
-
-
-def _plainly(script: Script, call: ast.Call) -> bool:
-    """Whether a call stands right in the body of its function, under no condition."""
-    tree = script.names.tree(call)
-    return tree.parent.get(tree.statement(call)) is tree.function(call)
-
-
-def _leads_to(script: Script, call: ast.Call, dotted: str, depth: int = 0) -> bool:
-    if script.names.qualified(call.func) == dotted:
-        return True
-    targets = script.graph.targets(call) if depth < _MAX_DEPTH else ()
-    return any(
-        _leads_to(script, c, dotted, depth + 1)
-        for t in targets
-        if isinstance(t, FUNCTIONS)
-        for c in script.names.tree(t).calls_within(t)
-    )
-
-
 def _variable(script: Script, at: ast.AST, is_meant: Callable[[Script, ast.Name], bool]) -> str:
     """A plain name that holds what is meant at a line, "" where there is none."""
-    tree = script.names.tree(at)
+    tree, alone = script.names.tree(at), may_be_alone(script, at)
     for name, loads in tree.loads.items():
         meant = script.names.lookup(name, at)
         if len(meant) != 1 or not _bound_before(script, meant[0], at):
             continue
         same = [n for n in loads if script.names.lookup(name, n) is meant]
-        if same and all(is_meant(script, n) for n in same):
+        if same and all(is_meant(script, n) and (_is_first_alone(script, n) or not alone) for n in same):
             return name
     return ""
 
@@ -165,6 +97,12 @@ def _is_global(script: Script, node: ast.Name) -> bool:
 
 def _is_local(script: Script, node: ast.Name) -> bool:
     return script.ranks.kind(node) == "local" and _is_number(script, node)
+
+
+def _is_first_alone(script: Script, node: ast.Name) -> bool:
+    """Whether a name does not hold -1 where there is no launcher: no GPU has that number, and rank 0 is another."""
+    parts = (literal(n) for n in script.values.closure(node))
+    return not any(isinstance(p, int) and p < 0 for p in parts)
 
 
 def _is_number(script: Script, node: ast.Name) -> bool:

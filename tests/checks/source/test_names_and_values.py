@@ -58,6 +58,8 @@ def test_names_through_modules_of_the_submission(script: Callable[..., Script]) 
         "import argparse\nargs = argparse.Namespace()\nargs.n = 7\ndef f(a):\n    here('a', a.n)\nf(args)",
         "x = {'k': 7, 'l': 3}\nhere('a', x['k'])",
         "x = {}\nx['k'] = 7\nhere('a', x['k'])",
+        "x = dict(k=7, l=3)\nhere('a', x['k'])",
+        "x = dict(k=3)\nx.update(k=7)\nhere('a', x['k'])",
         "if (x := 7):\n    here('a', x)",
         "x = 3\nif flag:\n    x = 7\nelse:\n    x = 7\nhere('a', x)",
         "def f():\n    if flag:\n        x = 3\n        return\n    else:\n        x = 7\n    here('a', x)\nf()",
