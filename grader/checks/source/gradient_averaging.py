@@ -107,7 +107,9 @@ class Averaging:
         # `class Wrapped(DistributedDataParallel)`: making one wraps its model.
         if any(_WRAPPING.search(ast.unparse(b)) for t in self._trees for c in t.classes for b in c.bases):
             return True
-        return any(_WRAPPING.search(name) for name, _ in self._calls.under("")) or self.sent_by_hand
+        own = tuple(f"{tree.module}." for tree in self._trees)  # `train_ddp.loss` wraps nothing
+        named = (name for name, _ in self._calls.under("") if not name.startswith(own))
+        return any(map(_WRAPPING.search, named)) or self.sent_by_hand
 
     @property
     def sent_by_hand(self) -> bool:
