@@ -124,9 +124,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=(script.location(node),),
         )
     for lone in lone_steps(script):
-        yield Hit(
-            f"{script.at(lone.step)} {lone.says}", lone.hint, (script.location(lone.step),), fix=lone.fix
-        )
+        where = (script.location(lone.step),)
+        yield Hit(f"{script.at(lone.step)} {lone.says}", lone.hint, where, fix=lone.fix)
 
 
 def check_run(evidence: Evidence) -> Observation:
