@@ -47,8 +47,8 @@ print(model.module.head.weight.norm())
 ```
 
 ## How it is seen
-In the source, by an attribute that the network's class defines and the wrapper lacks, read from a name that is the
-wrapper for sure, or what `accelerator.prepare` gave back. In the run, by the exception.
+In the source, by an attribute that the wrapper lacks and nobody sets on it, read from a name that is the wrapper for
+sure, or what `accelerator.prepare` gave back. In the run, by the exception.
 """
 
 from __future__ import annotations
@@ -105,18 +105,18 @@ _HINT = "Go through the wrapper's inside: `model.module.{name}`; only calls of t
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag attributes of the network's class that are read from its wrapper."""
+    """Flag attributes of the network that are read from its wrapper."""
     if script.frameworks.words is ACCELERATE:
         yield from _of_accelerate(script)
     if script.training.framework or not script.training.wraps:
         return
     for tree in script.trees:
         for name, loads in tree.attribute_loads.items():
-            if name in _OWN or name.startswith("__") or not _set_anywhere(script, name):
+            if name in _OWN or name.startswith("_"):
                 continue
             for load in loads:
                 wrap = _wrapper(script, load.value)
-                if wrap is not None and _defines(script, wrap, name) and not _tested(script, load):
+                if wrap is not None and not _set_on(script, wrap, name) and not _tested(script, load):
                     yield Hit(
                         message=f"{script.at(load)} reads `{name}` from the wrapper made in {script.at(wrap)}. "
                         "`DistributedDataParallel` passes calls on, not attributes, so the script stops here with an "
@@ -189,16 +189,18 @@ def _wrapper(script: Script, value: ast.expr) -> ast.Call | None:
     return wraps[0] if wraps and len(wraps) == len(origins) else None
 
 
-def _set_anywhere(script: Script, name: str) -> bool:
-    return bool(script.graph.methods(name)) or any(name in t.attributes for t in script.trees)
-
-
-def _defines(script: Script, wrap: ast.Call, name: str) -> bool:
-    """Whether every class that the wrapped network may be of defines the attribute."""
-    module = script.argument(wrap, "module")
-    origins = script.values.origins(module) if module is not None else ()
-    owners = [script.graph.built_class(o) for o in origins]
-    return bool(owners) and all(o is not None and _has(script, o, name) for o in owners)
+def _set_on(script: Script, wrap: ast.Call, name: str) -> bool:
+    """Whether somebody sets such an attribute on the wrapper, or on something that may be it: `model.epoch = 3`."""
+    if any(text.value == name for tree in script.trees for text in tree.texts):
+        return True  # `setattr(model, "epoch", 3)`
+    targets = (
+        target.value
+        for tree in script.trees
+        for definition in tree.attributes.get(name, ())
+        for target in getattr(definition.node, "targets", [getattr(definition.node, "target", None)])
+        if isinstance(target, ast.Attribute) and target.attr == name
+    )
+    return any(wrap in script.values.origins(owner) for owner in targets)
 
 
 def _has(script: Script, owner: ast.ClassDef, name: str) -> bool:
