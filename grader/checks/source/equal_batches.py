@@ -35,7 +35,7 @@ class EqualBatches:
 def equal_batches(script: Script) -> Iterable[EqualBatches]:
     """All of them."""
     training, seeding = script.training, Seeding(script)
-    if seeding.by_rank or any(training.roles(loader).trains for loader in training.loaders()):
+    if seeding.kept_by_rank or any(training.roles(loader).trains for loader in training.loaders()):
         return
     seeds = [c for c in seeding.alike if script.guards.on_every_rank(c) and script.guards.partial(c) is None]
     told: set[ast.AST] = set()
