@@ -50,7 +50,8 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by the indices that each rank's training loader delivered in each epoch, whatever sampler made them; where
 there are no indices, by hashes of the samples fed to the model. In the source, by a shuffled training loader without a
-sampler in a script that divides its data nowhere, or by one that Accelerate or Fabric is in use for and never gets.
+sampler in a script that divides its data nowhere, by one that Accelerate or Fabric is in use for and never gets, or by
+batches that are drawn at random places of a file after one seed for all ranks.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, given
 from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
+from grader.checks.source.equal_batches import equal_batches
 from grader.checks.source.joined_groups import in_group
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.orders_by_hand import orders_read, rows_of_own, whole_order
@@ -106,6 +108,9 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     if script.meshes.may_share_batches:  # ranks that hold parts of one model need the same samples
         return
+    for one in equal_batches(script):
+        where = (script.location(one.draw), script.location(one.seed))
+        yield Hit(f"{script.at(one.draw)} {one.says}", one.hint, where)
     held = script.meshes.in_parts
     among = "the ranks" if held is None else f"the copies of the model that {script.at(held)} divides"
     given = {s for loader in training.loaders() for s in training.distributed_samplers(loader)}
@@ -167,11 +172,7 @@ def _kept_from_framework(script: Script) -> Iterable[Hit]:
         role = script.training.roles(loader)
         if not role.trains or (taken is not None and not lost) or script.sharding.of(loader) is not Shared.NO:
             continue
-        what = (
-            f"what {script.at(taken)} gives back is thrown away"
-            if taken is not None
-            else "it is not prepared"
-        )
+        what = f"what {script.at(taken)} gives back is thrown away" if taken else "it is not prepared"
         method = "prepare" if "prepare" in words.loaders else next(iter(words.loaders))
         yield Hit(
             message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, which {words.name} would "

@@ -53,12 +53,12 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled
 epochs are never equal by chance, and neither are the shares of ranks. One pass needs no new order, and a set that is
-never shuffled has none to renew. In the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`.
+never shuffled has none to renew. In the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`
+on it that every rank comes by.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -66,14 +66,12 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.edits import Edits
-from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
-from grader.checks.source.missed_epochs import may_mean, missed_epochs, takes_epoch, tells, untold
+from grader.checks.source.missed_epochs import missed_epochs, takes_epoch, untold
 from grader.checks.source.orders_by_hand import divided, orders_read
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.share_causes import dealt_anew, loader_at, own_cuts, own_seeds, seeded_by_epoch
+from grader.checks.source.untold_samplers import TELL, untold_samplers
 from grader.model.finding import Severity
-from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
@@ -87,7 +85,6 @@ NEEDS = Precondition.GROUP
 _MIN_SAMPLES = 16
 """Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
 
-_TELL = "Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader."
 _MIN_EPOCHS = 2
 _PADDING = 0.02
 _WHOLE = 0.9
@@ -95,59 +92,14 @@ _WHOLE = 0.9
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag shuffling samplers of a training loop that runs several times and never tells them the epoch."""
-    training = script.training
-    if not script.joins_group or training.framework or any("set_epoch" in t.constants for t in script.trees):
-        return
-    told = [n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute)]
-    for loader in training.loaders():
-        role = training.roles(loader)
-        if not role.trains or not drawn_again(script, loader):
-            continue
-        for sampler in training.distributed_samplers(loader):
-            shuffles = script.argument(sampler, "shuffle")
-            if shuffles is not None and script.values.constant(shuffles) is not True:
-                continue
-            calls = [n for n in told if may_mean(script, n, sampler)]
-            if not any(tells(script, n) for n in calls):
-                fix = _fix(script, loader, sampler, calls)
-                yield _source_hit(script, sampler, calls, told, fix)
-
-
-def _source_hit(
-    script: Script, sampler: ast.Call, calls: list[ast.Attribute], told: list[ast.Attribute], fix: Fix | None
-) -> Hit:
-    vain, where, hint = "nothing calls `set_epoch` on it", script.location(sampler), _TELL
-    others = [n for n in told if n not in calls]
-    if calls:
-        call = script.names.tree(calls[0]).parent[calls[0]]
-        where = script.location(calls[0])
-        vain = f"{script.at(calls[0])} does not run once per epoch with the epoch's number"
-        if isinstance(call, ast.Call) and call.args and script.values.constant(call.args[0]) is not UNKNOWN:
-            vain = f"{script.at(calls[0])} tells it the same number in each of them, {script.quote(call.args[0])}"
-            hint = (
-                "Give `set_epoch` the number of the epoch that begins, the variable of the loop over epochs."
-            )
-    elif others:
-        where = script.location(others[0])
-        vain = f"{script.at(others[0])} tells another sampler than this one, {script.quote(others[0])}"
-        hint = "Call `set_epoch(epoch)` on the sampler that the training loader draws from."
-    return Hit(
-        message=f"{script.at(sampler)} builds a sampler that shuffles, {script.quote(sampler)}, the training "
-        f"loop runs several times, and {vain}. Every epoch then has the same order and each rank the same samples for "
-        "ever.",
-        hint=hint,
-        where=(where,),
-        fix=fix,
-    )
-
-
-def _fix(script: Script, loader: ast.Call, sampler: ast.Call, calls: list[ast.Attribute]) -> Fix | None:
-    edits = Edits(script)
-    if calls:
-        retell_epoch(script, edits, calls)
-    else:
-        tell_epoch(script, edits, loader, sampler)
-    return edits.fix("Tells the sampler at the start of each epoch which one begins.")
+    for found in untold_samplers(script):
+        yield Hit(
+            message=f"{script.at(found.sampler)} builds a sampler that shuffles, {script.quote(found.sampler)}, the "
+            f"training loop runs several times, and {found.says}",
+            hint=found.hint,
+            where=(script.location(found.where),),
+            fix=found.fix,
+        )
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -278,7 +230,7 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         else missed[0].hint
         if missed
         else untold(script, loader)
-        or (divided(script, drawn[0] if drawn else None) if stream.hashed else _TELL),
+        or (divided(script, drawn[0] if drawn else None) if stream.hashed else TELL),
         where=(
             *(said[0].where if said else seeds or lines(script, drawn)),
             *lines(script, [n for m in missed for n in (m.call, *m.tests)]),

@@ -47,8 +47,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by the state of the random generators at the first training steps: equal on all ranks, and drawn from
-between the steps. In the source, by a seed without the rank in it and random transforms or noise in training. A seed
-that only makes the initial weights equal is none of this rule's business.
+between the steps. In the source, by a seed without the rank in it, be it one that undoes an earlier seed with the
+rank, and random transforms or noise in training. A seed that only makes the initial weights equal is none of this
+rule's business.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or training.framework or not training.trains:
         return
     seeding = Seeding(script)
-    if seeding.by_rank:
+    if seeding.kept_by_rank:
         return
     seeds = [c for c in seeding.alike if script.guards.on_every_rank(c) and script.guards.partial(c) is None]
     for draw in _draws(script) if seeds else ():

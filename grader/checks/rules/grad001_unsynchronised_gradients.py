@@ -50,8 +50,8 @@ its own (FSDP), none. There, parts that step with one and the same gradient are 
 the text turns the exchange off, steps before which nothing was reduced. In the
 source: a script that starts a process group and trains, with no wrapper, no library that wraps, and nothing that
 exchanges gradients or parameters; a model that stays outside while others are wrapped; and a step in a round that
-`no_sync()` covers, or in which FSDP's `set_requires_gradient_sync` is off. Which line is to blame is looked for in a
-second run, line by line.
+`no_sync()` covers, or in which DDP's `require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is off. Which
+line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Training goes around the DDP wrapper.
 
 ## What it finds
-Training forward passes of the inner module, `model.module(x)` or the name the model had before it was wrapped, while
-the wrapper stands by.
+Training forward passes of the inner module, `model.module(x)`, a name given to `model.module`, or the name the model
+had before it was wrapped, while the wrapper stands by.
 
 ## Why it matters
 DDP prepares each backward pass in the wrapper's own `forward`. A forward pass of the inner module leaves the wrapper
@@ -44,8 +44,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by forward passes of the inner module in training mode that did not come through the wrapper, together with
-gradients that differ among ranks. In the source, by a call of `.module(…)`, or of the model's old name, whose result is
-trained on.
+gradients that differ among ranks. In the source, by a call of `.module(…)`, of a name that holds it, or of the model's
+old name, whose result is trained on.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.edits import Edits
 from grader.checks.source.handed_before_wrap import handed_before_wrap
+from grader.checks.source.inner_modules import wrapper_around
 from grader.checks.source.returned_models import bare_returns
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -138,8 +139,12 @@ def _through(script: Script, call: ast.Call) -> str:
 
 def _wrapper_of(script: Script, name: ast.Name) -> str:
     """What the one wrap of a model is called where the model itself is called."""
-    made = set(script.values.origins(name, returns=False))
-    around = [w for w in script.training.wraps if made & set(_module_origins(script, w))]
+    wrapper = wrapper_around(script, name)
+    if wrapper is not None:
+        around = [w for w in script.training.wraps if w in script.values.origins(wrapper)]
+    else:
+        made = set(script.values.origins(name, returns=False))
+        around = [w for w in script.training.wraps if made & set(_module_origins(script, w))]
     return held_name(script, around[0], name) if len(around) == 1 else ""
 
 
@@ -154,13 +159,12 @@ def _through_wrapper(script: Script, call: ast.Call) -> bool:
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr == "forward":
         func = func.value
-    return isinstance(
-        func, ast.Name | ast.Attribute | ast.Subscript | ast.BoolOp
-    ) and script.training.wrapped(func)
+    through = isinstance(func, ast.Name | ast.Attribute | ast.Subscript | ast.BoolOp)
+    return through and script.training.wrapped(func) and wrapper_around(script, func) is None
 
 
 def _goes_around(script: Script, call: ast.Call, inner: set[ast.AST]) -> bool:
-    """`ddp.module(x)`, `ddp.module.loss(x)`, or the model under the name it had before it was wrapped."""
+    """`ddp.module(x)`, `ddp.module.loss(x)`, the same by a name, or the model's name from before it was wrapped."""
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr in (
         "parameters",
@@ -173,7 +177,11 @@ def _goes_around(script: Script, call: ast.Call, inner: set[ast.AST]) -> bool:
     while isinstance(part, ast.Attribute):
         if part.attr == "module":
             return script.training.wrapped(part.value)
+        if wrapper_around(script, part) is not None:
+            return True
         part = part.value
+    if wrapper_around(script, part) is not None:
+        return True
     if isinstance(func, ast.Attribute) and func.attr == "forward":
         func = func.value
     is_variable = isinstance(func, ast.Name | ast.Attribute) and script.names.qualified(func) is None

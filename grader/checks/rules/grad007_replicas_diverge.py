@@ -44,9 +44,9 @@ In the run: sums over parameters, as the forward pass after a step finds them an
 compared among ranks. Parameters only: running statistics of BatchNorm differ under correct DDP. What is changed after
 the last step (the best weights loaded on rank 0) does not count. In the source: weights of a wrapped model that are
 loaded, drawn anew or changed in place under a test of the rank, before or between steps, with nothing that sends
-them to the others; and models that are drawn with another seed on each rank, or none, and then sharded, where nothing
-sends or loads weights: the run confirms it by the states of the ranks' generators. Which line is to blame is looked for
-in a second run, line by line.
+them to the others; steps under such a test after a backward pass of all ranks; and models that are drawn with another
+seed on each rank, or none, and then sharded, where nothing sends or loads weights: the run confirms it by the states
+of the ranks' generators. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, every, first_known, listed, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import fresh_models, lines, stands_at
+from grader.checks.source.lone_steps import lone_steps
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.unsent_weights import seeds_by_rank, shards_of_different_models, to_send
@@ -122,6 +123,9 @@ def check_source(script: Script) -> Iterable[Hit]:
             hint=_HINT,
             where=(script.location(node),),
         )
+    for lone in lone_steps(script):
+        where = (script.location(lone.step),)
+        yield Hit(f"{script.at(lone.step)} {lone.says}", lone.hint, where, fix=lone.fix)
 
 
 def check_run(evidence: Evidence) -> Observation:

@@ -47,8 +47,8 @@ print(model.module.head.weight.norm())
 ```
 
 ## How it is seen
-In the source, by an attribute that the network's class defines and the wrapper lacks, read from a name that is the
-wrapper for sure, or what `accelerator.prepare` gave back. In the run, by the exception.
+In the source, by an attribute that the wrapper lacks and nobody sets on it, read from a name that is the wrapper for
+sure, or what `accelerator.prepare` gave back. In the run, by the exception.
 """
 
 from __future__ import annotations
@@ -75,21 +75,23 @@ SEVERITY = Severity.ERROR
 _MESSAGE = re.compile(r"'DistributedDataParallel' object has no attribute '(\w+)'")
 # What the wrapper has itself: of torch.nn.Module and of DistributedDataParallel (torch 2.x).
 _OWN = {
-    "T_destination", "add_module", "apply", "bfloat16", "broadcast_buffers", "buffers", "call_super_init", "children",
-    "compile", "cpu", "cuda", "device", "device_ids", "device_type", "dim", "double", "dump_patches", "eval",
-    "extra_repr", "find_unused_parameters", "float", "forward", "gather", "get_buffer", "get_ddp_logging_data",
-    "get_extra_state", "get_parameter", "get_submodule", "gradient_as_bucket_view", "half", "ipu",
-    "is_multi_device_module",
-    "join", "join_device", "join_hook", "join_process_group", "load_state_dict", "logger", "mixed_precision", "modules",
-    "module", "mtia", "named_buffers", "named_children", "named_modules", "named_parameters", "no_sync",
-    "output_device",
-    "parameters", "process_group", "reducer", "register_backward_hook", "register_buffer", "register_comm_hook",
-    "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
+    "add_module", "apply", "batched_grad_copy", "bfloat16", "broadcast_bucket_size", "broadcast_buffers",
+    "bucket_bytes_cap", "bucket_bytes_cap_default", "bucket_bytes_cap_list", "buffers", "call_super_init", "children",
+    "compile", "cpu", "cuda", "ddp_uneven_inputs_config", "device", "device_ids", "device_type", "dim", "double",
+    "dump_patches", "eval", "extra_repr", "finalize_backward", "find_unused_parameters", "float", "forward",
+    "forward_sync_buffers", "gather", "get_buffer", "get_ddp_logging_data", "get_extra_state", "get_parameter",
+    "get_submodule", "gradient_as_bucket_view", "half", "ipu", "is_multi_device_module", "join", "join_device",
+    "join_hook", "join_process_group", "lazy_bucket_allocation", "load_state_dict", "logger", "mixed_precision",
+    "module", "modules", "modules_buffers", "modules_params", "mtia", "named_buffers", "named_children",
+    "named_module_buffers", "named_modules", "named_parameters", "no_sync", "output_device", "parameters",
+    "parameters_to_ignore", "process_group", "reducer", "register_backward_hook", "register_buffer",
+    "register_comm_hook", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
     "register_full_backward_pre_hook", "register_load_state_dict_post_hook", "register_load_state_dict_pre_hook",
     "register_module", "register_parameter", "register_state_dict_post_hook", "register_state_dict_pre_hook",
-    "require_backward_grad_sync", "require_forward_param_sync", "requires_grad_", "scatter", "set_extra_state",
-    "set_submodule", "share_memory", "state_dict", "static_graph", "to", "to_empty", "to_kwargs", "train", "training",
-    "type", "will_sync_module_buffers", "xpu", "zero_grad",
+    "require_backward_grad_sync", "require_forward_param_sync", "require_manual_backward_finalization",
+    "requires_grad_", "scatter", "set_extra_state", "set_submodule", "share_memory", "should_finalize_after_backward",
+    "skip_all_reduce_unused_params", "state_dict", "static_graph", "T_destination", "to", "to_empty", "to_kwargs",
+    "train", "training", "type", "use_side_stream_for_tensor_copies", "will_sync_module_buffers", "xpu", "zero_grad",
 }  # fmt: skip
 _OF_TRANSFORMERS = {
     "config",
@@ -105,18 +107,18 @@ _HINT = "Go through the wrapper's inside: `model.module.{name}`; only calls of t
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag attributes of the network's class that are read from its wrapper."""
+    """Flag attributes of the network that are read from its wrapper."""
     if script.frameworks.words is ACCELERATE:
         yield from _of_accelerate(script)
     if script.training.framework or not script.training.wraps:
         return
     for tree in script.trees:
         for name, loads in tree.attribute_loads.items():
-            if name in _OWN or name.startswith("__") or not _set_anywhere(script, name):
+            if name in _OWN or name.startswith("_"):
                 continue
             for load in loads:
                 wrap = _wrapper(script, load.value)
-                if wrap is not None and _defines(script, wrap, name) and not _tested(script, load):
+                if wrap is not None and not _set_on(script, wrap, name) and not _tested(script, load):
                     yield Hit(
                         message=f"{script.at(load)} reads `{name}` from the wrapper made in {script.at(wrap)}. "
                         "`DistributedDataParallel` passes calls on, not attributes, so the script stops here with an "
@@ -189,16 +191,18 @@ def _wrapper(script: Script, value: ast.expr) -> ast.Call | None:
     return wraps[0] if wraps and len(wraps) == len(origins) else None
 
 
-def _set_anywhere(script: Script, name: str) -> bool:
-    return bool(script.graph.methods(name)) or any(name in t.attributes for t in script.trees)
-
-
-def _defines(script: Script, wrap: ast.Call, name: str) -> bool:
-    """Whether every class that the wrapped network may be of defines the attribute."""
-    module = script.argument(wrap, "module")
-    origins = script.values.origins(module) if module is not None else ()
-    owners = [script.graph.built_class(o) for o in origins]
-    return bool(owners) and all(o is not None and _has(script, o, name) for o in owners)
+def _set_on(script: Script, wrap: ast.Call, name: str) -> bool:
+    """Whether somebody sets such an attribute on the wrapper, or on something that may be it: `model.epoch = 3`."""
+    if any(text.value == name for tree in script.trees for text in tree.texts):
+        return True  # `setattr(model, "epoch", 3)`
+    targets = (
+        target.value
+        for tree in script.trees
+        for definition in tree.attributes.get(name, ())
+        for target in getattr(definition.node, "targets", [getattr(definition.node, "target", None)])
+        if isinstance(target, ast.Attribute) and target.attr == name
+    )
+    return any(wrap in script.values.origins(owner) for owner in targets)
 
 
 def _has(script: Script, owner: ast.ClassDef, name: str) -> bool:

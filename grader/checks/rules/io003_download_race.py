@@ -39,8 +39,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: downloads that every rank reaches, with neither a test of the rank, nor a pair of barriers that lets
-one rank go first, nor a lock around them; and data sets that one rank downloads while the others open them. In the
-run: ranks of one machine that really began a download. Hugging Face's caches take a lock of their own and don't count.
+one rank go first, nor a lock around them, or before which rank 0 alone waits; and data sets that one rank downloads
+while the others open them. In the run: ranks of one machine that really began a download. Hugging Face's caches take a
+lock of their own and don't count.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
-from grader.checks.source.rank_order import in_turn
+from grader.checks.source.rank_order import in_turn, main_waits
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -98,6 +99,16 @@ def check_source(script: Script) -> Iterable[Hit]:
     found.sort(key=lambda c: (script.location(c).path, start(c)))
     yield from _read_too_early(script, fetching)
     yield from _read_before_meeting(script, fetching)
+    together = {c: wait for c in found if (wait := main_waits(script, c)) is not None}
+    for call, wait in together.items():
+        yield Hit(
+            message=f"{script.at(call)} downloads on all ranks but rank 0 at the same time, {script.quote(call)}: "
+            f"rank 0 alone waits before it, at {script.at(wait)}. Where the files are not there yet, the others fetch "
+            "and unpack them over each other.",
+            hint="Turn the two tests around: the other ranks wait before the download, and rank 0 behind it.",
+            where=(script.location(call), script.location(wait)),
+        )
+    found = [c for c in found if c not in together]
     if not found:
         return
     first = found[0]

@@ -160,6 +160,8 @@ def _stepped_by(script: Script, stepped: ast.expr) -> set[ast.AST]:
 def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
     if isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id:
         return True
+    if isinstance(a, ast.Attribute) and isinstance(b, ast.Attribute) and a.attr == b.attr:
+        return _same(script, a.value, b.value)  # `args.batch_size`, which is set outside the text
     known = script.values.constant(a)
     if isinstance(known, int) and known == script.values.constant(b):
         return True

@@ -13,7 +13,8 @@ from typing import Any
 
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.library_names import Names
-from grader.checks.source.sync_switches import switched
+from grader.checks.source.rank_tests import Conditions
+from grader.checks.source.sync_switches import Switch, switched
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.value_sources import Values
 
@@ -31,11 +32,11 @@ _EVERY = 4
 class AccumulationRounds:
     """Rounds of accumulating loops over all files."""
 
-    def __init__(self, names: Names, values: Values) -> None:
-        self._names, self._values = names, values
+    def __init__(self, names: Names, values: Values, conditions: Conditions) -> None:
+        self._names, self._values, self._conditions = names, values, conditions
 
-    def held_when_stepping(self, found: Accumulation) -> ast.AST | None:
-        """The `no_sync`, or FSDP's switch, that holds the exchange back in a round that steps; None where none does."""
+    def held_when_stepping(self, found: Accumulation) -> ast.AST | Switch | None:
+        """The `no_sync`, or the switch, that holds the exchange back in a round that steps; None where none does."""
         if found.guard is None:
             return self._held_at_last(found)
         if not self._names.tree(found.guard).inside(found.step, found.guard):
@@ -54,7 +55,7 @@ class AccumulationRounds:
                         return place
         return None
 
-    def _held_at_last(self, found: Accumulation) -> ast.AST | None:
+    def _held_at_last(self, found: Accumulation) -> ast.AST | Switch | None:
         """The same in the last round of `for i in range(n)`, behind which the step stands."""
         counted = found.loop.iter if isinstance(found.loop, ast.For) else None
         if (
@@ -77,10 +78,10 @@ class AccumulationRounds:
         parts = [p for o in (test, *self._origins(test)) if isinstance(o, ast.BoolOp) for p in o.values]
         return [_key(p) for p in parts if isinstance(p, ast.Compare) and not _counts_rounds(p)]
 
-    def _held(self, found: Accumulation) -> Iterable[tuple[ast.expr, bool, ast.AST]]:
+    def _held(self, found: Accumulation) -> Iterable[tuple[ast.expr, bool, ast.AST | Switch]]:
         """Tests under which the loop holds the exchange back, whether they must hold, and where."""
         tree = self._names.tree(found.loop)
-        yield from switched(tree, found)
+        yield from switched(tree, found, self._conditions)
         for block in tree.withs:
             if not tree.inside(block, found.loop):
                 continue

@@ -27,6 +27,7 @@ _WRAPPING = re.compile(
     r"|prepare|wrap_model|model_wrapper|register_(post_accumulate_grad_)?hook|register_comm_hook|distributed\.rpc",
     re.IGNORECASE,
 )
+_AVERAGING = re.compile(r"(averag|sync|reduce)\w*?_?(grad|param|weight|model)", re.IGNORECASE)
 _HELD = {"grad", "data", "parameters", "named_parameters", "state_dict", "param_groups"}
 _SCALING = ("div", "mul", "true_divide", "divide", "scale")
 
@@ -106,14 +107,22 @@ class Averaging:
         # `class Wrapped(DistributedDataParallel)`: making one wraps its model.
         if any(_WRAPPING.search(ast.unparse(b)) for t in self._trees for c in t.classes for b in c.bases):
             return True
-        for name, call in self._calls.under(""):
-            if _WRAPPING.search(name):
+        own = tuple(f"{tree.module}." for tree in self._trees)  # `train_ddp.loss` wraps nothing
+        named = (name for name, _ in self._calls.under("") if not name.startswith(own))
+        return any(map(_WRAPPING.search, named)) or self.sent_by_hand
+
+    @property
+    def sent_by_hand(self) -> bool:
+        """Whether anything but a wrapper may send gradients or parameters to other ranks."""
+        if self.all or any(tree.called_like(_AVERAGING.search) for tree in self._trees):
+            return True
+        for name, call in self._calls.under("torch.distributed."):
+            if name.endswith("init_process_group") or "checkpoint" in name or _WRAPPING.search(name):
+                continue
+            parts = [*call.args, *(k.value for k in call.keywords)]
+            read = (n for p in parts for n in self._values.closure(p))
+            if any(isinstance(n, ast.Attribute) and n.attr in _HELD for n in read):
                 return True
-            if name.startswith("torch.distributed.") and not name.endswith("init_process_group"):
-                parts = [*call.args, *(k.value for k in call.keywords)]
-                read = (n for p in parts for n in self._values.closure(p))
-                if any(isinstance(n, ast.Attribute) and n.attr in _HELD for n in read):
-                    return True
         return False
 
     def order(self, average: Average) -> ReductionOrder | None:

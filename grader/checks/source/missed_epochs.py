@@ -139,29 +139,3 @@ def _written(owner: ast.expr, part: str) -> str:
     asked = isinstance(owner, ast.Attribute) and owner.attr in ("batch_sampler", "dataset", "sampler")
     loader = owner.value if asked and isinstance(owner, ast.Attribute) else owner
     return f"`{ast.unparse(loader)}.{part}`" if asked or "load" in ast.unparse(owner) else ""
-
-
-def may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:
-    """Whether `x.set_epoch` may be this sampler's: its own, or that of something nobody can follow."""
-    owners = script.values.origins(node.value)
-    known = {s for loader in script.training.loaders() for s in script.training.distributed_samplers(loader)}
-    return sampler in owners or not all(o in known for o in owners)
-
-
-def tells(script: Script, node: ast.Attribute) -> bool:
-    """Whether a call of `set_epoch` runs once per epoch with a number that changes."""
-    tree = script.names.tree(node)
-    call = tree.parent[node]
-    if not isinstance(call, ast.Call) or not call.args:
-        return True
-    function = tree.function(node)
-    called = function is None or bool(script.graph.sites(function))
-    changes = not isinstance(script.values.constant(call.args[0]), int)
-    if function is not None and not called and function not in script.graph.class_of:
-        # Whoever calls what nobody calls here, the training loop runs where the call stands beside it.
-        beside = any(script.names.tree(d.loop).function(d.loop) is function for d in script.training.draws)
-        return (
-            changes and script.training.repeated(node) if beside else bool(script.graph.references(function))
-        )
-    # A method that only a library may call is taken to be called once per epoch.
-    return changes and (not called or script.training.repeated(node))

@@ -10,7 +10,7 @@ import ast
 
 from grader.checks.source.script import Script
 from grader.checks.source.seeds import Seeded, drawn_apart, is_none, seeded
-from grader.checks.source.syntax_nodes import UNKNOWN, name_of
+from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start
 
 _SEEDS = {
     "torch.manual_seed": "torch", "torch.random.manual_seed": "torch", "torch.seed": "own",
@@ -80,6 +80,11 @@ class Seeding:
         for call in script.all_calls() if seeding else ():
             if call in seeding:
                 self._note(call)
+
+    @property
+    def kept_by_rank(self) -> list[ast.Call]:
+        """Those of `by_rank` that no later seed undoes, the same on all ranks and set wherever the first one was."""
+        return [c for c in self.by_rank if not any(self._undoes(later, c) for later in self.alike)]
 
     def of(self, family: str) -> Seeded:
         """State of a global generator: of `torch`, `numpy` or `python`."""
@@ -213,6 +218,13 @@ class Seeding:
         for state in states:
             (self.by_rank if state is Seeded.BY_RANK else self.alike).append(call)
             self._seeds.setdefault(family, set()).add(state)
+
+    def _undoes(self, later: ast.Call, call: ast.Call) -> bool:
+        names, tree = self._script.names, self._script.names.tree(call)
+        if names.tree(later) is not tree or tree.function(later) is not tree.function(call):
+            return False
+        same = names.qualified(later.func) == names.qualified(call.func) and later not in self.by_rank
+        return same and start(later) > start(call) and tree.inside(call, tree.parent[tree.statement(later)])
 
     def _given(self, node: ast.expr, depth: int) -> list[Seeded]:
         """States for each place that hands a seed to the function that sets it: `set_seed(0)`, `set_seed(0 + rank)`."""

@@ -1,7 +1,7 @@
 """Whether ranks pass a line one after another, or after one of them has done its work for all.
 
 Knows barriers, helpers with barriers, locks and context managers that let one rank go first. Where the text only hints
-at an order, the order is believed.
+at an order, the order is believed; where it shows that rank 0 alone waits, the others pass together.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 
@@ -32,7 +33,7 @@ def in_turn(script: Script, call: ast.Call, work: Sequence[ast.Call], words: tup
     scope: ast.AST = function if function is not None else tree.root
     waits = [c for c in tree.calls_within(scope) if _waits(script, c) and tree.function(c) is function]
     before = [c for c in waits if start(c) < start(call)]
-    if any(script.guards.partial(c) for c in before):
+    if any(script.guards.partial(c) for c in before) and not _waits_of_main(script, before):
         return True  # the others wait, one goes first
     for wait in before:
         earlier = [c for c in tree.calls_within(scope) if start(c) < start(wait) and script.guards.partial(c)]
@@ -46,7 +47,40 @@ def in_turn(script: Script, call: ast.Call, work: Sequence[ast.Call], words: tup
     )
 
 
+def main_waits(script: Script, call: ast.Call) -> ast.Call | None:
+    """The wait of rank 0 alone that stands before a call, also in the context manager around it; None for no such."""
+    tree = script.names.tree(call)
+    function, above = tree.function(call), tree.parent.get(call)
+    scope: ast.AST = function if function is not None else tree.root
+    waits = [c for c in tree.calls_within(scope) if tree.function(c) is function and start(c) < start(call)]
+    found = _waits_of_main(script, [c for c in waits if _waits(script, c)])
+    while above is not None and not found:
+        for item in above.items if isinstance(above, ast.With | ast.AsyncWith) else ():
+            found = found or _waits_of_main(script, _entering(script, item.context_expr))
+        above = tree.parent.get(above)
+    return found[0] if found else None
+
+
+def _waits_of_main(script: Script, waits: Sequence[ast.Call]) -> list[ast.Call]:
+    """Those of some ranks only, where all of them are rank 0's."""
+    guarded = [(c, g.condition) for c in waits if (g := script.guards.partial(c)) is not None]
+    main = all(condition.which is RankSet.MAIN and condition.sure for _, condition in guarded)
+    return [c for c, _ in guarded] if main else []
+
+
+def _entering(script: Script, context: ast.expr) -> list[ast.Call]:
+    """What a context manager written as a generator waits for before its block."""
+    found = script.graph.definition(context.func if isinstance(context, ast.Call) else context)
+    tree = script.names.tree(found) if found is not None else None
+    handed = tree.yields.get(found, ()) if tree is not None and found is not None else ()
+    if tree is None or found is None or not handed:
+        return []
+    return [c for c in tree.calls_within(found) if start(c) < start(handed[0]) and _waits(script, c)]
+
+
 def _orderly(script: Script, context: ast.expr) -> bool:
+    if _waits_of_main(script, _entering(script, context)):
+        return False
     named = context.func if isinstance(context, ast.Call) else context
     name = name_of(named).lower()
     if any(word in name for word in _ORDERLY):

@@ -91,7 +91,7 @@ class Script:
         self.reductions = Reductions(self.names, self.graph, self.values, self.collectives, self.training)
         self.updates = Updates(trees, self.names, self.graph, self.values, self.training)
         self.accumulations = Accumulations(self.names, self.values, self.training, self.updates)
-        self.accumulation_rounds = AccumulationRounds(self.names, self.values)
+        self.accumulation_rounds = AccumulationRounds(self.names, self.values, self.conditions)
         self.replicas = Replicas(
             self.names, self.graph, self.values, self.guards, self.training, self.updates
         )

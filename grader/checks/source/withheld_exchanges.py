@@ -13,7 +13,7 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.gradient_causes import steps_held_back
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.sync_switches import SWITCHES, turned_off
+from grader.checks.source.sync_switches import Switch, turned_off
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.model.fix import Fix
@@ -36,7 +36,9 @@ def withheld(script: Script) -> Iterable[Withheld]:
     yield from _groups_of_one(script)
     yield from _silent_hooks(script)
     yield from _held_before_every_step(script)
-    yield from _always_off(script)
+    if not script.averaging.sent_by_hand and not script.names.foreign:
+        yield from _always_off(script)
+        yield from _always_held(script)
     for step, block in steps_held_back(script):
         yield Withheld(
             step,
@@ -46,9 +48,8 @@ def withheld(script: Script) -> Iterable[Withheld]:
         )
     for accumulation in script.accumulations.all:
         held = script.accumulation_rounds.held_when_stepping(accumulation)
-        switch = _switch_of(held)
-        if held is not None and switch is not None:
-            yield _switched_off(script, switch, accumulation)
+        if isinstance(held, Switch):
+            yield _switched_off(script, held, accumulation)
         elif held is not None:
             tested = "" if accumulation.guard is None else f", {script.quote(accumulation.guard.test)}"
             yield Withheld(
@@ -59,45 +60,83 @@ def withheld(script: Script) -> Iterable[Withheld]:
             )
 
 
-def _switch_of(held: ast.AST | None) -> ast.Call | None:
-    return held if isinstance(held, ast.Call) and name_of(held) in SWITCHES else None
-
-
-def _switched_off(script: Script, switch: ast.Call, found: Accumulation) -> Withheld:
-    """FSDP's switch is off in a round that steps."""
+def _switched_off(script: Script, switch: Switch, found: Accumulation) -> Withheld:
+    """A switch is off in a round that steps."""
     steps = found.guard.test if found.guard is not None else None
-    told = switch.args[0] if switch.args else switch.keywords[0].value
-    turned = told.operand if isinstance(told, ast.UnaryOp) and isinstance(told.op, ast.Not) else None
-    same = steps is not None and turned is not None and ast.unparse(steps) == ast.unparse(turned)
+    turned = switch.told.operand if isinstance(switch.told, ast.UnaryOp) else None
+    same = isinstance(switch.told, ast.UnaryOp) and isinstance(switch.told.op, ast.Not)
+    same = same and None not in (steps, turned) and ast.unparse(steps) == ast.unparse(turned)  # type: ignore[arg-type]
     edits = Edits(script)
-    text = (
-        f"`{ast.unparse(switch.func)}({ast.unparse(steps)})`"
-        if steps is not None
-        else "true in the last round"
-    )
+    text = switch.saying(ast.unparse(steps) if steps is not None else _last_of(found.loop))
     if same and turned is not None:
-        edits.replace(told, edits.text(turned))
+        edits.replace(switch.told, edits.text(turned))
     return Withheld(
-        switch,
-        f"tells the sharded model {script.quote(switch)}, which is off in the round that {script.at(found.step)} "
-        "steps in: the gradients of that round are not reduced over ranks, and the step does not have them",
+        switch.node,
+        f"tells the model {script.quote(switch.node)}, which is off in the round that {script.at(found.step)} steps "
+        "after: the gradients of that round are not reduced over ranks, and the step does not have the others'",
         f"Have the exchange on in the rounds that step, and off in the others: {text}.",
         edits.fix("Reduces gradients in the rounds that step.") if same else None,
     )
 
 
+def _last_of(loop: ast.AST) -> str:
+    """The test of the last round of `for i in range(n)`."""
+    assert isinstance(loop, ast.For)
+    assert isinstance(loop.iter, ast.Call)
+    return f"{ast.unparse(loop.target)} == {ast.unparse(loop.iter.args[0])} - 1"
+
+
 def _always_off(script: Script) -> Iterable[Withheld]:
-    """FSDP's switch is turned off and never on again, and nothing else exchanges gradients."""
-    calls = [call for tree in script.trees for call in turned_off(tree)]
-    if not calls or script.names.foreign or script.mentioned("grad"):
-        return  # gradients may be exchanged by hand
-    yield Withheld(
-        calls[0],
-        "turns the exchange of gradients off, and nothing turns it on again: no gradient is reduced over ranks, and "
-        "none reaches a step",
-        f"Leave {script.quote(calls[0])} out, or turn the exchange on, "
-        f"`{ast.unparse(calls[0].func)}(True)`, before the last backward pass of each step.",
-    )
+    """A switch is turned off and never on again, and nothing else exchanges gradients."""
+    for switch in turned_off(script.trees)[:1]:
+        yield Withheld(
+            switch.node,
+            "turns the exchange of gradients off, and nothing turns it on again: no gradient is reduced over ranks "
+            "before a step",
+            f"Leave {script.quote(switch.node)} out, or turn the exchange on, {switch.saying('True')}, before the last "
+            "forward and backward pass of each step.",
+        )
+
+
+def _always_held(script: Script) -> Iterable[Withheld]:
+    """`with model.no_sync():` around every backward pass of a loop that steps."""
+    blocks = [
+        b for tree in script.trees for b in tree.withs if any(_is_no_sync(i.context_expr) for i in b.items)
+    ]
+    told: set[ast.AST] = set()
+    for step in script.updates.steps if blocks else ():
+        for loop in script.updates.rounds(step, script.training.backwards):
+            passes = script.updates.entries(loop, script.training.backwards)
+            around = [next((b for b in blocks if _holds(script, b, entry, loop)), None) for entry in passes]
+            block = around[0]
+            if (
+                block is None
+                or None in around
+                or block in told
+                or script.names.tree(step).inside(step, block)
+            ):
+                continue
+            told.add(block)
+            yield Withheld(
+                block,
+                f"holds the exchange back in every round: {script.at(step)} steps with gradients that nothing has "
+                "averaged",
+                "Leave `no_sync()` out of the last forward and backward pass before each step; without accumulation, "
+                "leave it out altogether.",
+            )
+
+
+def _holds(script: Script, block: ast.With | ast.AsyncWith, entry: ast.AST, loop: ast.AST) -> bool:
+    """Whether a block stands around a backward pass and its forward pass in each round of a loop."""
+    tree = script.names.tree(block)
+    above: ast.AST | None = block
+    while above is not None and above is not loop:
+        if isinstance(above, ast.If | ast.Try):
+            return False
+        above = tree.parent.get(above)
+    forwards = script.updates.forwards(entry) if isinstance(entry, ast.Call) else ()
+    early = [f for f in forwards if script.training.wrapped(f.func) and not tree.inside(f, block)]
+    return above is loop and tree.inside(entry, block) and not early
 
 
 def _groups_of_one(script: Script) -> Iterable[Withheld]:

@@ -86,3 +86,17 @@ def test_linting_imports_nothing_heavy(tmp_path: Path) -> None:
 
 def test_unknown_codes_have_no_page() -> None:
     assert load_page("DATA999") is None
+
+
+def test_what_a_file_is_called_is_no_evidence_of_what_it_does() -> None:
+    text = (FIXTURES / "GRAD001" / "flagged_in_functions.py").read_text(encoding="utf-8")
+    told = {
+        name: [
+            (f.code, f.location.line)
+            for f in lint(Submission("test", (SourceFile(name, text),)))
+            if f.location
+        ]
+        for name in ("train.py", "train_ddp.py", "prepare_data_parallel.py")
+    }
+    assert told["train_ddp.py"] == told["prepare_data_parallel.py"] == told["train.py"]
+    assert "GRAD001" in {code for code, _ in told["train.py"]}
