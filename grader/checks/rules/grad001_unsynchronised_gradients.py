@@ -63,6 +63,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, every, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.average_fixes import of_the_step
+from grader.checks.source.backward_causes import reduced_loss, second_backward
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.gradient_causes import (
@@ -218,7 +219,9 @@ def _hit(
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
     from grader.checks.run.unwrapped_models import unwrapped_model
 
-    cause = unwrapped_model(script, active[0], step) if wrapped else late_wait(script)
+    cause = unwrapped_model(script, active[0], step) if wrapped else late_wait(script) or reduced_loss(script)
+    if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
+        cause = second_backward(script)
     if cause is not None:
         hint = cause.hint
     elif told:
