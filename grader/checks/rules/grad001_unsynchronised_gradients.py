@@ -77,7 +77,7 @@ from grader.checks.source.late_waits import late_wait
 from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
 from grader.checks.source.withheld_exchanges import withheld
-from grader.model.finding import Severity
+from grader.model.finding import SEEN_RIGHT, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
@@ -214,6 +214,8 @@ def _hit(
     replaced = list(exchange_replaced(script)) if wrapped else []
     in_vain = [] if wrapped else list(averaged_in_vain(script))
     picked = list(left_out(script)) if seen is not None and seen.num_equal and not wrapped else []
+    # Wrapped and called through its wrapper: what is wrong came after that.
+    through = held == "gradients" and wrapped and step is not None and bool(step.wraps and step.synced)
     hint = _HINT
     fix: Fix | None = None
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
@@ -264,6 +266,7 @@ def _hit(
             f"sums_rank_{b}": list(difference.sums[1][:8]),
             "steps_compared": found.num_steps,
             "steps_different": found.num_different,
+            **({SEEN_RIGHT: ["GRAD002", "GRAD003"]} if through else {}),
         },
     )
 

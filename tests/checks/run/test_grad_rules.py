@@ -97,7 +97,7 @@ def test_a_second_backward_pass_that_ddp_does_not_average(tell: Any, again: str,
     story.wrap()
     for rank in range(2):
         for step in range(4):
-            story.step(rank, own_gradients(rank, step), backwards=2)
+            story.step(rank, own_gradients(rank, step), backwards=2, wraps=(0,))
     story.text = f"""import torch
 from torch.nn.parallel import DistributedDataParallel
 
@@ -114,6 +114,9 @@ for x, y in batches:
     assert hit.where[0].line == 10
     assert "DDP averages in the first backward" in hit.message
     assert hit.hint.startswith(hint)
+    assert hit.details["seen_right"] == ["GRAD002", "GRAD003"], (
+        "it was wrapped, and called through its wrapper"
+    )
 
 
 def test_a_step_that_ddp_never_finished_is_not_compared(tell: Any) -> None:
