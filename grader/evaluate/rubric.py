@@ -23,7 +23,7 @@ from grader.evaluate.outcome import (
 from grader.evaluate.scale import ScaledItem
 from grader.model.finding import EvidenceKind, Finding, Severity, family_of
 from grader.model.grade import CheckResult, ItemState, RubricResult, State
-from grader.model.task import TIME, RubricItem
+from grader.model.task import TIME, RubricItem, Task
 
 _ENDED = "The run ended before this could be seen."
 _TEXT_ALONE = "Only the text speaks of it, and the run did nothing of the kind."
@@ -147,7 +147,7 @@ def _parts(item: RubricItem, charged: tuple[str, ...], outcome: Outcome) -> list
 def _requires(codes: tuple[str, ...], outcome: Outcome) -> Part:
     """Each code has an equal share; an error takes them all, also what nobody could look at because of it."""
     results = {c.code: c for c in outcome.checks if c.code in codes}
-    found = [f for f in outcome.findings if f.code in codes and costs(f)]
+    found = [f for f in outcome.findings if _is_about(codes, f, outcome.task) and costs(f)]
     told = {f.code for f in outcome.findings}
     # Contradicted without a finding of its own: the engine folded it into its cause, and the fault stands all the same.
     folded = {c for c, r in results.items() if r.state is State.CONTRADICTED and c not in told}
@@ -180,6 +180,15 @@ def _requires(codes: tuple[str, ...], outcome: Outcome) -> Part:
         reason = f"{', '.join(unseen)}: {results[unseen[0]].reason} {pay(outcome, what)}"
         return Part(max(0.0, earned), ItemState.NOT_SEEN, reason, _in_order(right), not_seen=not_seen)
     return Part(1.0, ItemState.EARNED, _why_right(codes, results), _in_order(right))
+
+
+def _is_about(codes: tuple[str, ...], finding: Finding, task: Task) -> bool:
+    """Whether an item that asks for these codes is about a finding.
+
+    Not where the run showed all else that it asks for to be right, and another item is about what is wrong.
+    """
+    elsewhere = any(finding.concerns(item.requires) for item in task.rubric)
+    return finding.concerns(codes) or (finding.code in codes and not elsewhere)
 
 
 def _counted(num: int, num_lost: int, num_not_reached: int, num_not_seen: int) -> str:

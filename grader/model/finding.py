@@ -5,11 +5,15 @@ A finding never decides a verdict by itself; `evaluate.score` does, from severit
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from grader.model.fix import Fix
+
+SEEN_RIGHT = "seen_right"
+"""Among a finding's details: codes of what the run showed to be right although it may look like the same fault."""
 
 
 class Severity(StrEnum):
@@ -110,6 +114,11 @@ class Finding:
     def codes(self) -> frozenset[str]:
         """Its own code, and those of faults that follow from it and were folded into it."""
         return frozenset((self.code, *self.details.get("explains", ())))
+
+    def concerns(self, codes: Collection[str]) -> bool:
+        """Whether what asks for these codes is about it: not where the run showed all else that is asked for."""
+        others = {*codes} - {self.code}
+        return self.code in codes and not (others and others <= {*self.details.get(SEEN_RIGHT, ())})
 
     @property
     def location(self) -> Location | None:

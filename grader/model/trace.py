@@ -15,6 +15,9 @@ from grader.model.file_write import FileWrite
 from grader.model.line_change import LineChange, Sums
 from grader.model.traffic import Traffic
 
+NAMELESS = "parameter "
+"""What the names begin with of tensors that an optimizer holds and no module is known to have; a number follows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -189,8 +192,9 @@ class Step:
     own_last: Sums | None = None
     """The last of what they gave, where it came in several parts."""
     empty: int | None = None
-    """Backward passes since its last step that found all chosen gradients cleared; `full`: none. None: not seen."""
-    full: int | None = None
+    """Backward passes since its last step that found all chosen gradients cleared; None: nobody looked."""
+    kept: tuple[str, ...] = ()
+    """Those of `grad_names` that each of these passes found as they were stepped on: nobody had cleared them."""
     exchanges: int | None = None
     """Collectives of the default group since the last step; None where there was no group."""
     device_s: float | None = None

@@ -111,8 +111,9 @@ STEP
     device_bytes, site, num_params (tensors of the optimizer that require gradients), num_missing (of these, without a
     gradient), missing (names of the first four),
     wraps, modules (wrappers that hold what the optimizer steps, and the classes of its models, as at its first step).
-    On the step after one with grads also empty, full: of the backward passes between the two, how many found all
-    chosen gradients empty (None or zero), and how many found none of them empty: nobody had cleared them.
+    On the step after one with grads also empty (of the backward passes between the two, how many found all chosen
+    gradients empty, None or zero) and, where there are any, kept: names of those that each of these passes found there,
+    so that nobody had cleared them.
 UNSTEPPED
     weights that an optimizer has stepped changed twice between gradients although nobody stepped: n (steps so far),
     gradients (taken since then), site; looked for whenever the number of gradients within one step has doubled, from

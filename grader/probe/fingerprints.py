@@ -60,14 +60,19 @@ def fingerprint(tensors: Iterable[Any]) -> list[float | None]:
 
 def count_filled(tensors: Iterable[Any]) -> int:
     """How many of these are there and hold anything but zeros."""
+    return sum(are_filled(tensors))
+
+
+def are_filled(tensors: Iterable[Any]) -> list[bool]:
+    """Whether each of these is there and holds anything but zeros."""
     import torch
 
-    there = [tensor for tensor in tensors if tensor is not None]
-    count = sum(bool(tensor.any()) for tensor in there if is_sharded(tensor))
-    found = [torch._C.TensorBase.any(tensor) for tensor in there if not is_sharded(tensor)]
-    if found:  # one synchronisation with the device, as below
-        count += sum(torch.stack([one.to(found[0].device) for one in found]).tolist())
-    return count
+    base = torch._C.TensorBase
+    looked = [t is not None and (bool(t.any()) if is_sharded(t) else base.any(t)) for t in tensors]
+    waiting = [one for one in looked if isinstance(one, base)]
+    # One synchronisation with the device, as below.
+    found = iter(torch.stack([one.to(waiting[0].device) for one in waiting]).tolist() if waiting else ())
+    return [next(found) if isinstance(one, base) else one for one in looked]
 
 
 def _values(tensors: Iterable[Any], *, doubled: bool) -> list[float | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from grader.probe.fingerprints import count_filled
+from grader.probe.fingerprints import are_filled
 from grader.probe.models import TrackedModel
 
 _MAX_NAMES = 4
@@ -21,21 +21,23 @@ class Watch:
     """What backward passes find of the gradients that an optimizer has just stepped on.
 
     Attributes:
-        params: those that had a gradient. empty, full: backward passes that began with all of these gradients cleared,
-            and with none of them cleared.
+        params: those that had a gradient, with their names. empty: backward passes that began with all of these
+            gradients cleared. kept: names of those that no backward pass so far found cleared.
     """
 
-    __slots__ = ("empty", "full", "looks", "params")
+    __slots__ = ("empty", "kept", "looks", "params")
 
-    def __init__(self, params: list[Any]) -> None:
+    def __init__(self, params: list[tuple[str, Any]]) -> None:
         self.params = params
-        self.empty = self.full = self.looks = 0
+        self.kept: list[str] = []
+        self.empty = self.looks = 0
 
     def look(self) -> None:
-        """Count one backward pass that is about to begin."""
-        num_empty = len(self.params) - count_filled(p.grad for p in self.params)
-        self.empty += num_empty == len(self.params)
-        self.full += num_empty == 0
+        """Note what one backward pass finds that is about to begin."""
+        filled = are_filled(p.grad for _, p in self.params)
+        there = [name for (name, _), one in zip(self.params, filled, strict=True) if one]
+        self.empty += not there
+        self.kept = [name for name in self.kept if name in there] if self.looks else there
         self.looks += 1
         if self.looks >= _MAX_LOOKS:
             self.end()  # an optimizer that may never step again
@@ -47,9 +49,9 @@ class Watch:
             watches.remove(self)
 
 
-def watch(params: Iterable[Any]) -> Watch | None:
-    """Begin to watch those parameters that have a dense gradient; None where there is none."""
-    held = [p for p in params if p.grad is not None and not p.grad.is_sparse]
+def watch(params: Iterable[tuple[str, Any]]) -> Watch | None:
+    """Begin to watch those named parameters that have a dense gradient; None where there is none."""
+    held = [(name, p) for name, p in params if p.grad is not None and not p.grad.is_sparse]
     if not held:
         return None
     watches.append(Watch(held))

@@ -169,7 +169,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
     if _write_due not in models.before_pass:
         models.before_pass.append(_write_due)
     if not known.beside:
-        known.watch = watch(p for _, p in known.chosen)
+        known.watch = watch(zip(known.names, (p for _, p in known.chosen), strict=True))
     count = count if count < FIRST_SAMPLED else count // known.every
     if count & (count - 1) == 0:  # after 0, 1, 2, 4, … steps, then windows: often enough, and cheap
         report_parameter_changes(known.models)

@@ -70,7 +70,9 @@ def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
     if now.numbers:
         line += f',"numbers":{now.numbers}'
     if known.watch is not None:
-        line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
+        line += f',"empty":{known.watch.empty}'
+        if known.watch.kept:
+            line += f',"kept":{writer.encode(known.watch.kept)}'
         known.watch.end()
         known.watch = None
     later = device_steps.told_now()

@@ -189,7 +189,7 @@ def step(f: Fields, t: float) -> model.Step:
         own=f.maybe("own", f.sums),
         own_last=f.maybe("own_last", f.sums),
         empty=f.maybe("empty", f.whole),
-        full=f.maybe("full", f.whole),
+        kept=f.maybe("kept", f.texts) or (),
         exchanges=f.maybe("exchanges", f.whole),
         numbers=f.maybe("numbers", f.whole) or 0,
         wraps=f.maybe("wraps", f.wholes),

@@ -206,6 +206,16 @@ def test_a_fault_folded_into_its_cause_still_costs() -> None:
     assert "DATA001" not in outcome.reason
 
 
+def test_an_error_costs_where_its_item_is_and_not_where_all_else_was_seen_to_be_right() -> None:
+    error = finding("EVAL001", Severity.ERROR, details={"seen_right": ["EVAL003"]})
+    alone = judged(error)
+    assert item(alone, "validation").earned == 0, "nobody else would charge it"
+    more = (*RUBRIC[:-1], RubricItem("printing", "Printed once", 10, True, ("IO002", "EVAL001"), None))
+    outcome = judged(error, task=make_task(Path("nowhere"), more))
+    assert (item(outcome, "validation").earned, item(outcome, "printing").earned) == (20, 0)
+    assert outcome.verdict is Verdict.REJECTED
+
+
 @pytest.mark.parametrize(
     ("accuracy", "earned"), [(0.9, 20), (0.899, 10), (0.81, 10), (0.8, 5), (0.72, 5), (0.7, 0)]
 )

@@ -27,8 +27,8 @@ def text(wrap: str = WRAP, train: str = USUAL, params: str = "model") -> str:
     return TRAIN.format(wrap=wrap, train=train.strip().replace("\n", "\n    "), params=params)
 
 
-def looked_at(ran: Ran) -> list[tuple[int | None, int | None]]:
-    return [(s.empty, s.full) for s in ran.ranks[0].steps if s.empty is not None]
+def looked_at(ran: Ran) -> list[tuple[int | None, tuple[str, ...]]]:
+    return [(s.empty, s.kept) for s in ran.ranks[0].steps if s.empty is not None]
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,19 @@ def looked_at(ran: Ran) -> list[tuple[int | None, int | None]]:
 def test_every_way_to_clear_is_seen(ranks: Callable[..., Ran], clear: str) -> None:
     train = f"cross_entropy(model(x), y).backward()\noptimizer.step()\n{clear}"
     ran = ranks(text(train=train))
-    assert looked_at(ran) == [(1, 0)] * 8
+    assert looked_at(ran) == [(1, ())] * 8
     assert all((s.backwards, s.unsynced) == (1, 0) for s in ran.ranks[0].steps)
 
 
 def test_gradients_that_are_never_cleared(ranks: Callable[..., Ran]) -> None:
     ran = ranks(text(train="cross_entropy(model(x), y).backward(); optimizer.step()"))
-    assert looked_at(ran) == [(0, 1)] * 8
+    assert looked_at(ran) == [(0, ("0.weight", "0.bias", "2.weight", "2.bias"))] * 8
+
+
+@pytest.mark.parametrize("clear", ["net[2].zero_grad()", "for p in net[2].parameters(): p.grad.zero_()"])
+def test_layers_of_which_nobody_clears_the_gradients_are_named(ranks: Callable[..., Ran], clear: str) -> None:
+    ran = ranks(text(train=f"cross_entropy(model(x), y).backward(); optimizer.step()\n{clear}"))
+    assert looked_at(ran) == [(0, ("0.weight", "0.bias"))] * 8
 
 
 def test_accumulation_clears_once_per_step(ranks: Callable[..., Ran]) -> None:
@@ -62,7 +68,7 @@ else:
         cross_entropy(model(x), y).backward()
 """
     ran = ranks(text(train=train))
-    assert looked_at(ran) == [(1, 2)] * 3
+    assert looked_at(ran) == [(1, ())] * 3
     assert [(s.backwards, s.unsynced) for s in ran.ranks[0].steps] == [(3, 2)] * 4
 
 
@@ -133,7 +139,7 @@ def test_a_layer_that_learns_from_a_later_step_on(ranks: Callable[..., Ran]) -> 
 def test_a_model_that_stays_as_it_is_tells_nothing(ranks: Callable[..., Ran]) -> None:
     ran = ranks(text("net = torch.nn.Sequential(net)\nmodel = DDP(net, gradient_as_bucket_view=True)"))
     assert not ran.events(events.CHANGED)
-    assert looked_at(ran) == [(1, 0)] * 8
+    assert looked_at(ran) == [(1, ())] * 8
     assert not ran.events(events.UNSUPPORTED)
 
 
@@ -190,7 +196,7 @@ def test_other_ways_to_step_are_no_accumulation(ranks: Callable[..., Ran], wrap:
     assert not ran.events(events.UNSUPPORTED)
     first = ran.ranks[0]
     assert len(first.steps) == 12
-    assert all(s.full == 0 for s in first.steps if s.full is not None)
+    assert not any(s.kept for s in first.steps)
     assert {s.num_missing for s in first.steps if s.num_missing is not None} <= {0}
 
 

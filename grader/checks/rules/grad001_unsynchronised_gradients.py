@@ -63,6 +63,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, every, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.average_fixes import of_the_step
+from grader.checks.source.backward_causes import reduced_loss, second_backward
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.gradient_causes import (
@@ -76,7 +77,7 @@ from grader.checks.source.late_waits import late_wait
 from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
 from grader.checks.source.withheld_exchanges import withheld
-from grader.model.finding import Severity
+from grader.model.finding import SEEN_RIGHT, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
@@ -213,12 +214,16 @@ def _hit(
     replaced = list(exchange_replaced(script)) if wrapped else []
     in_vain = [] if wrapped else list(averaged_in_vain(script))
     picked = list(left_out(script)) if seen is not None and seen.num_equal and not wrapped else []
+    # Wrapped and called through its wrapper: what is wrong came after that.
+    through = held == "gradients" and wrapped and step is not None and bool(step.wraps and step.synced)
     hint = _HINT
     fix: Fix | None = None
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
     from grader.checks.run.unwrapped_models import unwrapped_model
 
-    cause = unwrapped_model(script, active[0], step) if wrapped else late_wait(script)
+    cause = unwrapped_model(script, active[0], step) if wrapped else late_wait(script) or reduced_loss(script)
+    if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
+        cause = second_backward(script)
     if cause is not None:
         hint = cause.hint
     elif told:
@@ -261,6 +266,7 @@ def _hit(
             f"sums_rank_{b}": list(difference.sums[1][:8]),
             "steps_compared": found.num_steps,
             "steps_different": found.num_different,
+            **({SEEN_RIGHT: ["GRAD002", "GRAD003"]} if through else {}),
         },
     )
 

@@ -1,13 +1,14 @@
-"""Gradients are never cleared, or clipped while they are still scaled.
+"""Gradients are not cleared or cleared too early, or clipped while they are still scaled.
 
 ## What it finds
-A training loop that steps without ever clearing gradients; and, under a `GradScaler`, clipping before
-`scaler.unscale_(optimizer)`.
+A training loop that steps without ever clearing gradients, clears those of some layers alone, or clears them between
+`backward` and the step; and, under a `GradScaler`, clipping before `scaler.unscale_(optimizer)`.
 
 ## Why it matters
 `backward` adds to what is there. Gradients that nobody clears are sums over the whole run, so each step goes where all
-batches so far pointed, and training falls apart or crawls. Scaled gradients are tens of thousands of times too large:
-clipped to a norm of 1, every batch gets the same tiny step, whatever its loss said.
+batches so far pointed, and training falls apart or crawls. Where they are cleared before the step, it finds nothing:
+the loss stays where it was. Scaled gradients are tens of thousands of times too large: clipped to a norm of 1, every
+batch gets the same tiny step, whatever its loss said.
 
 ## Example
 ```python
@@ -45,9 +46,10 @@ for images, labels in train_loader:
 
 ## How it is seen
 In the source: a loop with `backward` and an optimizer's step, and nothing in it or in the functions it calls that
-clears gradients; a clip between a scaled `backward` and the step with no `unscale_` before it. In the run: after some
-steps the next backward passes find all of the gradients that were just stepped on. Any way to clear them counts, at any
-place of the loop.
+clears gradients; `zero_grad` before a step of a loop, with no backward pass between the two; a clip between a scaled
+`backward` and the step with no `unscale_` before it. In the run: after some steps the next backward passes find
+gradients that were just stepped on, all of them or, which is a warning, those of some layers; or backward passes gave
+gradients, and the step found none. Any way to clear them counts, at any place of the loop.
 """
 
 from __future__ import annotations
@@ -56,8 +58,9 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, first_known, place, ranks
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.cleared_gradients import steps_on_cleared
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop, start
@@ -66,7 +69,6 @@ from grader.model.fix import Fix
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.model.trace import RankTrace, Step
 
 SEVERITY = Severity.WARNING
 
@@ -77,7 +79,15 @@ _SCALERS = (
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag loops that never clear gradients, and clips of scaled gradients."""
+    """Flag loops that never clear gradients or clear them too early, and clips of scaled gradients."""
+    for found in steps_on_cleared(script):
+        yield Hit(
+            message=f"{found.says} No step learns anything from its batch.",
+            hint=found.hint,
+            where=(script.location(found.clear), script.location(found.step)),
+            severity=Severity.ERROR,
+            fix=found.fix,
+        )
     if not script.mentions_distributed:
         return  # a single process is not what is judged here
     yield from _never_cleared(script)
@@ -212,36 +222,21 @@ def _is_scaled(script: Script, backward: ast.Call) -> bool:
 
 
 def check_run(evidence: Evidence) -> Observation:
-    """Flag steps after which no backward pass began with cleared gradients."""
+    """Flag steps that found nothing, and those after which no backward pass began with cleared gradients."""
+    from grader.checks.run.gradient_clearing import cleared_early, never_cleared, stepped_on_nothing
     from grader.checks.run.replica_comparison import trainers
 
-    active = trainers(evidence.trace)
-    looked = [(r, s) for r in active for s in r.steps if s.full is not None and s.empty is not None]
-    passed = [(r, s) for r, s in looked if (s.full or 0) + (s.empty or 0)]
+    bare = stepped_on_nothing(evidence)
+    if bare:
+        return flagged(cleared_early(evidence.script, bare))
+    passed = [(r, s) for r in trainers(evidence.trace) for s in r.steps if s.empty or s.kept]
     if not passed:
-        return not_observable("No backward pass was seen between two steps of one optimizer.")
-    kept = [(r, s) for r, s in passed if not s.empty]
+        return not_observable(
+            "No gradient was seen that was stepped on and that a later backward pass could find."
+        )
+    kept = [(r, s) for r, s in passed if s.kept]
     if len(kept) < max(3, len(passed) // 2):
         return verified(
             f"Gradients were cleared before the next step, wherever it was looked at ({count(len(passed), 'time')})."
         )
-    return flagged(_kept(kept))
-
-
-def _kept(kept: list[tuple[RankTrace, Step]]) -> Hit:
-    rank = kept[0][0]
-    own = [s for r, s in kept if r is rank]
-    site = first_known([s.site for r, s in kept])
-    sizes = [abs(next((g for g in s.grads if g is not None), 0.0)) for s in own if s.grads]
-    return Hit(
-        message=(
-            f"{ranks(r.rank for r, _ in kept)} stepped without clearing gradients: after {count(len(own), 'step')} of "
-            f"the first ones, the next backward pass found all of rank {rank.rank}'s gradients still there and added "
-            f"to them. {at(site, 'The optimizer')} steps with sums over all batches so far."
-        ),
-        hint="Call `optimizer.zero_grad()` once per step, before `backward` or right after `optimizer.step()`.",
-        where=place(site),
-        ranks=tuple(r.rank for r, _ in kept),
-        details={"steps": [s.n for s in own[:8]], "sizes_of_a_gradient": sizes[:8]},
-        severity=Severity.ERROR,
-    )
+    return flagged(never_cleared(evidence.script, kept))

@@ -42,7 +42,8 @@ for images, labels in train_loader:
 ## How it is seen
 In the run: sums over parameters, as the forward pass after a step finds them and as they are at the end,
 compared among ranks. Parameters only: running statistics of BatchNorm differ under correct DDP. What is changed after
-the last step (the best weights loaded on rank 0) does not count. In the source: weights of a wrapped model that are
+the last step (the best weights loaded on rank 0) does not count, nor does what an optimizer still holds of a layer that
+was replaced. In the source: weights of a wrapped model that are
 loaded, drawn anew or changed in place under a test of the rank, before or between steps, with nothing that sends
 them to the others; steps under such a test after a backward pass of all ranks; and models that are drawn with another
 seed on each rank, or none, and then sharded, where nothing sends or loads weights: the run confirms it by the states

@@ -57,7 +57,6 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.early_steps import steps_before_backward
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
@@ -218,9 +217,12 @@ def _sharded_later(script: Script, optimizer: ast.Call, owners: list[ast.expr]) 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks whose optimizers never met a gradient."""
+    from grader.checks.run.gradient_clearing import stepped_on_nothing
     from grader.checks.run.replica_comparison import trainers
     from grader.checks.run.unheld_parameters import left_out
 
+    if stepped_on_nothing(evidence):
+        return not_observable("Gradients were cleared before the steps, so none was seen at any of them.")
     active = trainers(evidence.trace)
     looked = [
         (r, s) for r in active for s in r.steps if s.num_params is not None and s.num_missing is not None
@@ -248,18 +250,13 @@ def _of_others(
     script = evidence.script
     said = [p for h in check_source(script) for p in h.where]
     built = script.updates.optimizers
-    early = next(iter(steps_before_backward(script)), None)
     hint, fix = (_hint(script, built[0]), _fix(script, built[0])) if len(built) == 1 else (_HINT, None)
-    if early is not None:
-        hint, fix = early.hint, early.fix
-        said = list(lines(script, [early.step, early.backward]))
     said = said or list(lines(script, built))
     return Hit(
         message=f"{ranks(r.rank for r in empty)} stepped {count(len(empty[0].steps), 'time')} over parameters "
         f"without a gradient: none of the {count(step.num_params or 0, 'tensor')} that the optimizer holds "
         f"({listed([f'`{n}`' for n in step.missing], 3) or 'of no known model'}) ever had one, although "
-        f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing."
-        + (f" {early.says}" if early is not None else ""),
+        f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing.",
         hint=hint,
         fix=fix,
         where=tuple(dict.fromkeys((*said, *place(site)))),

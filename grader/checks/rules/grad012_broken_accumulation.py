@@ -229,12 +229,7 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.checks.run.replica_comparison import trainers
 
     active = trainers(evidence.trace)
-    steps = [
-        s
-        for r in active
-        for s in r.steps
-        if s.empty is not None and s.full is not None and (s.backwards or 0) > 1
-    ]
+    steps = [s for r in active for s in r.steps if s.empty is not None and (s.backwards or 0) > 1]
     if not steps:
         return not_observable("No step was seen that several backward passes lead to.")
     early = [s for s in steps if s.empty == s.backwards]

@@ -8,14 +8,14 @@ staff about what honest training cannot look like; "" where nothing is odd or no
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from statistics import fmean, median
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.phrases import ranks as ranks_of
 from grader.checks.run.end_counts import gradients_computed
-from grader.checks.run.own_gradients import FEWEST_STEPS, averaged_steps, averaging_ranks
+from grader.checks.run.own_gradients import FEWEST_STEPS, AveragedStep, averaged_steps, averaging_ranks
 from grader.checks.run.replica_comparison import equal
 from grader.model.trace import RankTrace, Step
 
@@ -31,24 +31,42 @@ def made_up(evidence: Evidence) -> str:
     """Gradients that are stepped on and that no backward pass gave."""
     ranks = averaging_ranks(evidence)
     looks = list(averaged_steps(ranks))
-    # Gradients that nobody clears hold those of earlier steps, too, which is an error that a rule of its own tells.
-    if len(looks) < FEWEST_STEPS or any(s.full and not s.empty for rank in ranks for s in rank.steps):
-        return ""
-    # Of all ranks, or of one alone where weights are averaged instead; of the last pass where others only prepared it.
-    whole = [[step.own or () for step in look.steps] for look in looks]
-    last = [[step.own_last or () for step in look.steps] for look in looks]
-    stepped = [look.steps[0].grads or () for look in looks]
-    found = max(
-        _correlation(stepped, given)
-        for own in (whole, last)
-        for given in ([_mean(of_ranks) for of_ranks in own], [of_ranks[0] for of_ranks in own])
-    )
+    # Gradients that nobody clears hold those of earlier steps, too, and cleared ones hold nothing: both are errors that
+    # a rule of its own tells, and both say nothing of where what is stepped on came from.
+    piled_up = {name for rank in ranks for step in rank.steps for name in step.kept}
+    related = []
+    for number in range(max((len(look.steps[0].grad_names) for look in looks), default=0)):
+        fresh = [look for look in looks if _is_fresh(look.steps[0], number, piled_up)]
+        if len(fresh) >= FEWEST_STEPS:
+            related.append(_relations(fresh, number))
+    found = max(map(fmean, zip(*related, strict=True)), default=1.0)
     if found >= _UNRELATED:
         return ""
     return (
         f"At {count(len(looks), 'step')} that were looked at, the gradients that "
         f"{ranks_of(r.rank for r in ranks).lower()} stepped on had nothing to do with those that their backward passes "
         f"gave (correlation {found:.2f}; it is 1 where they are averaged)."
+    )
+
+
+def _is_fresh(step: Step, number: int, piled_up: Container[str]) -> bool:
+    grads = step.grads or ()
+    return number < len(grads) and bool(grads[number]) and step.grad_names[number] not in piled_up
+
+
+def _relations(looks: Sequence[AveragedStep], number: int) -> tuple[float, ...]:
+    """How what was stepped on for a parameter goes with what was given: in four ways, of which the best one counts.
+
+    By all ranks, or by one alone where weights are averaged instead; all of it, or the last pass where others only
+    prepared it.
+    """
+    stepped = [(look.steps[0].grads or ())[number] or 0.0 for look in looks]
+    whole = [[(step.own or ())[number] or 0.0 for step in look.steps] for look in looks]
+    last = [[(step.own_last or ())[number] or 0.0 for step in look.steps] for look in looks]
+    return tuple(
+        _correlated(stepped, given)
+        for own in (whole, last)
+        for given in ([fmean(of_ranks) for of_ranks in own], [of_ranks[0] for of_ranks in own])
     )
 
 
@@ -125,16 +143,6 @@ def _by_itself(step: Step, first: Step) -> bool:
     """Whether it is stepped on what the rank's last backward pass gave, and that is what the first rank's gave."""
     own, others = step.own_last or (), first.own_last or ()
     return equal(step.grads or (), own) and equal(own, others) and any(own)
-
-
-def _mean(sums: Sequence[Sequence[float | None]]) -> list[float]:
-    return [fmean(x or 0.0 for x in column) for column in zip(*sums, strict=True)]
-
-
-def _correlation(stepped: Sequence[Sequence[float | None]], given: Sequence[Sequence[float | None]]) -> float:
-    """Mean over the parameters of the correlation between two series of their fingerprints."""
-    pairs = zip(zip(*stepped, strict=True), zip(*given, strict=True), strict=True)
-    return fmean(_correlated([x or 0.0 for x in a], [x or 0.0 for x in b]) for a, b in pairs)
 
 
 def _correlated(a: Sequence[float], b: Sequence[float]) -> float:

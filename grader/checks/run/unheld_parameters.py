@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import count, listed
+from grader.checks.phrases import count, listed, told_once
 from grader.checks.rule import Hit
+from grader.checks.run.replica_comparison import discarded
 from grader.checks.source.causes import lines
+from grader.checks.source.layer_changes import made_later
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
@@ -15,6 +17,14 @@ from grader.model.finding import Severity
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
     from grader.model.trace import Event
+
+
+_GIVE_ALL = (
+    "Give the optimizer all parameters; those without weight decay are a second group beside the first: "
+    '`{"params": others, "weight_decay": 0.0}`. What is to stay as it is needs no gradients: '
+    "`requires_grad_(False)` before the model is wrapped."
+)
+_LAST = "after the last change of the model's layers"
 
 
 def left_out(evidence: Evidence, unheld: Event) -> Hit:
@@ -29,14 +39,19 @@ def left_out(evidence: Evidence, unheld: Event) -> Hit:
     meant = whole and any(r.events("load") for r in evidence.trace.ranks)
     built = script.updates.optimizers
     given = [o for one in built for o in _given(script, one)]
+    later = made_later(script, names)
+    gone = {name for r in evidence.trace.ranks for name in discarded(r)}
+    hint = _GIVE_ALL
+    if later or gone:
+        below = f"below {script.quote(later[-1])} ({script.at(later[-1])})" if later else _LAST
+        hint = f"Build the optimizer {below}: it holds the tensors that the model had when it was built, and no others."
     return Hit(
         message=f"{len(names):,}{of} {have} in no group of an optimizer: {listed([f'`{n}`' for n in names], 4)}. "
         f"No step moves {'it' if len(names) == 1 else 'them'}: at the end of the run "
-        f"{'it was' if len(names) == 1 else 'all were'} what training began with.",
-        hint="Give the optimizer all parameters; those without weight decay are a second group beside the first: "
-        '`{"params": others, "weight_decay": 0.0}`. What is to stay as it is needs no gradients: '
-        "`requires_grad_(False)` before the model is wrapped.",
-        where=tuple(dict.fromkeys(lines(script, [*given, *built]))),
+        f"{'it was' if len(names) == 1 else 'all were'} what training began with."
+        + (" The optimizer holds tensors in their place that no layer has any more." if gone else ""),
+        hint=hint,
+        where=told_once(lines(script, [*given, *built, *later])),
         severity=Severity.HINT if meant else Severity.WARNING,
         details={"names": list(names[:8]), "parameters": len(names)},
     )

@@ -53,6 +53,72 @@ def test_a_model_that_was_never_wrapped(tell: Any) -> None:
     assert look.hits[0].where[0].line == 25
 
 
+REDUCES_THE_LOSS = """import torch
+import torch.distributed as dist
+
+world = dist.get_world_size()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    {reduce}
+    loss.backward()
+    {after}
+    optimizer.step()
+"""
+
+
+def test_a_loss_that_is_reduced_in_the_place_of_gradients(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    story.text = REDUCES_THE_LOSS.format(reduce="dist.all_reduce(loss); loss = loss / world", after="")
+    hit = story.observation("GRAD001").hits[0]
+    assert hit.where[0].line == 9
+    assert "`train.py:9` averages the loss, not the gradients" in hit.message
+    assert (
+        "leave out `dist.all_reduce(loss)` (`train.py:9`) and `loss = loss / world` (`train.py:9`)"
+        in hit.hint
+    )
+    story.text = REDUCES_THE_LOSS.format(reduce="pass", after="dist.all_reduce(loss)")
+    assert "averages the loss" not in story.observation("GRAD001").hits[0].message
+
+
+@pytest.mark.parametrize(
+    ("again", "hint"),
+    [
+        ("loss.backward()", "Leave out `loss.backward()` at `train.py:10`"),
+        ("other.backward()", "Go backward once, from the sum: `(loss + other).backward()`"),
+    ],
+)
+def test_a_second_backward_pass_that_ddp_does_not_average(tell: Any, again: str, hint: str) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        for step in range(4):
+            story.step(rank, own_gradients(rank, step), backwards=2, wraps=(0,))
+    story.text = f"""import torch
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in batches:
+    optimizer.zero_grad()
+    loss, other = losses(model(x), y)
+    loss.backward(retain_graph=True)
+    {again}
+    optimizer.step()
+"""
+    hit = story.observation("GRAD001").hits[0]
+    assert hit.where[0].line == 10
+    assert "DDP averages in the first backward" in hit.message
+    assert hit.hint.startswith(hint)
+    assert hit.details["seen_right"] == ["GRAD002", "GRAD003"], (
+        "it was wrapped, and called through its wrapper"
+    )
+
+
 def test_a_step_that_ddp_never_finished_is_not_compared(tell: Any) -> None:
     story = tell.Story()
     story.group()

@@ -22,6 +22,7 @@ from grader.model.trace import Feed
 
 FLAGGED, CLEAN = State.CONTRADICTED, State.VERIFIED
 SUMS = (1.0, 2.0, 3.0)
+NAMES = ("conv.weight", "fc.weight", "fc.bias")
 
 
 def holds(observation: Observation) -> bool:
@@ -419,10 +420,27 @@ def test_gradients_that_no_backward_pass_gave_hold_the_run(tell: Any, made: Any)
     assert "nothing to do with those that their backward passes gave" in observation.hits[0].message
 
 
-def test_gradients_that_nobody_clears_are_another_error(tell: Any) -> None:
+@pytest.mark.parametrize("kept", [NAMES, NAMES[:2]], ids=["all", "those of some layers"])
+def test_gradients_that_nobody_clears_are_another_error(tell: Any, kept: tuple[str, ...]) -> None:
+    def piled_up(_: int, n: int) -> tuple[float, ...]:
+        so_far = [sum(column) for column in zip(*(mean(k) for k in range(n + 1)), strict=True)]
+        return tuple(a if name in kept else b for name, a, b in zip(NAMES, so_far, mean(n), strict=True))
+
+    story = owning(tell, noise, piled_up)
+    for r in story.ranks:
+        r.fields["steps"] = [replace(s, empty=0, kept=kept) for s in r.fields["steps"]]
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_what_is_cleared_each_time_is_held_against_what_was_given_all_the_same(tell: Any) -> None:
     story = owning(tell, noise, lambda rank, n: noise(7, n))
     for r in story.ranks:
-        r.fields["steps"] = [replace(s, empty=0, full=1) for s in r.fields["steps"]]
+        r.fields["steps"] = [replace(s, empty=0, kept=NAMES[:1]) for s in r.fields["steps"]]
+    assert holds(story.observation("TRUST002"))
+
+
+def test_steps_on_cleared_gradients_are_another_error(tell: Any) -> None:
+    story = owning(tell, noise, lambda rank, n: (0.0, 0.0, 0.0))
     assert story.observation("TRUST002").state is CLEAN
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -143,27 +144,90 @@ def test_no_search(tell: Any) -> None:
 
 
 def test_gradients_that_nobody_clears(tell: Any) -> None:
-    look = steps(tell.Story(), empty=0, full=1).observation("GRAD006")
+    look = steps(tell.Story(), empty=0, kept=("conv.weight", "fc.weight", "fc.bias")).observation("GRAD006")
     assert look.state is FLAGGED
-    assert look.hits[0].severity is not None
-    assert look.hits[0].severity.value == "error"
+    assert look.hits[0].severity is Severity.ERROR
     assert "`train.py:25` steps with sums over all batches so far" in look.hits[0].message
 
 
+CLEARS_ONE_LAYER = """import torch
+
+for x, y in batches:
+    for p in model.fc.parameters():
+        p.grad = None
+    cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+def test_gradients_of_some_layers_that_nobody_clears(tell: Any) -> None:
+    story = steps(tell.Story(), empty=0, kept=("conv.weight",))
+    story.text = CLEARS_ONE_LAYER
+    hit = story.observation("GRAD006").hits[0]
+    assert hit.severity is Severity.WARNING
+    assert "found those of `conv.weight` still there" in hit.message
+    assert hit.where[0].line == 4
+    assert "instead of clearing some at `train.py:4`" in hit.hint
+
+
 def test_gradients_cleared_each_time(tell: Any) -> None:
-    assert steps(tell.Story(), empty=1, full=0).observation("GRAD006").state is CLEAN
+    assert steps(tell.Story(), empty=1).observation("GRAD006").state is CLEAN
 
 
 def test_the_rest_of_an_accumulation_is_not_uncleared(tell: Any) -> None:
-    assert steps(tell.Story(), empty=1, full=3).observation("GRAD006").state is CLEAN
+    assert steps(tell.Story(), empty=1, backwards=4).observation("GRAD006").state is CLEAN
 
 
-def test_some_gradients_that_are_zero_by_nature_prove_nothing(tell: Any) -> None:
-    assert steps(tell.Story(), empty=0, full=0).observation("GRAD006").state is UNSEEN
+def test_gradients_that_are_zero_by_nature_prove_nothing(tell: Any) -> None:
+    assert steps(tell.Story(), empty=0).observation("GRAD006").state is UNSEEN
 
 
 def test_nobody_looked(tell: Any) -> None:
     assert steps(tell.Story()).observation("GRAD006").state is UNSEEN
+
+
+CLEARS_EARLY = """import torch
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in batches:
+    cross_entropy(model(x), y).backward()
+    optimizer.zero_grad()
+    optimizer.step()
+"""
+
+
+def without_gradients(tell: Any, text: str, own: tuple[float, ...] | None, grads: Any = (None,) * 3) -> Any:
+    story = tell.Story()
+    story.text = text
+    for rank in range(2):
+        for _ in range(5):
+            story.step(rank, grads, own=own, backwards=1, num_params=3, num_missing=3)
+    return story
+
+
+@pytest.mark.parametrize("grads", [(None, None, None), (0.0, 0.0, 0.0)])
+def test_steps_on_what_was_cleared(tell: Any, grads: Any) -> None:
+    story = without_gradients(tell, CLEARS_EARLY, (1.0, 2.0, 3.0), grads)
+    hit = story.observation("GRAD006").hits[0]
+    assert hit.severity is Severity.ERROR
+    assert [place.line for place in hit.where] == [6, 7, 25]
+    assert "`train.py:6` clears the gradients after the backward pass" in hit.message
+    assert hit.fix is not None
+    assert story.observation("GRAD011").state is UNSEEN
+
+
+def test_steps_on_what_was_cleared_where_only_the_text_can_tell(tell: Any) -> None:
+    assert without_gradients(tell, CLEARS_EARLY, None).observation("GRAD006").state is FLAGGED
+    assert without_gradients(tell, CLEARS_ONE_LAYER, None).observation("GRAD006").state is UNSEEN
+
+
+def test_an_optimizer_that_takes_gradients_from_elsewhere(tell: Any) -> None:
+    story = without_gradients(tell, CLEARS_ONE_LAYER, (1.0, 2.0, 3.0))
+    for rank in range(2):
+        for n in range(5):
+            story.params(rank, n, (1.0, 2.0, float(n)))
+    # Of the first step nobody knows what the weights were before it.
+    assert story.observation("GRAD006").state is UNSEEN
 
 
 # ---- GRAD008 -----------------------------------------------------------------------------------------------------
@@ -403,6 +467,43 @@ def test_parameters_that_an_optimizer_was_not_given(tell: Any) -> None:
     assert [place.line for place in hit.where] == [5, 6]
 
 
+REPLACED = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net.fc = torch.nn.Linear(8, 2)
+model = DistributedDataParallel(net)
+"""
+
+
+def test_a_layer_that_was_replaced_when_the_optimizer_was_built(tell: Any) -> None:
+    """What is left of the old one differs from rank to rank and is no replica."""
+    names = ("conv.weight", "parameter 1", "parameter 2")
+    story = left_out(tell, ["fc.weight", "fc.bias"])
+    story.text = REPLACED
+    for r in story.ranks:
+        r.fields["steps"] = [replace(s, grads=(1.0, None, None), grad_names=names) for s in r.fields["steps"]]
+        for n in range(4):
+            story.params(r.rank, n, (1.0, 2.0 + r.rank, 3.0 + r.rank))
+        r.fields["params"] = [replace(p, names=names) for p in r.fields["params"]]
+    assert story.observation("GRAD007").state is CLEAN
+    hit = story.observation("GRAD011").hits[0]
+    assert [place.line for place in hit.where] == [4, 5]
+    assert "holds tensors in their place that no layer has any more" in hit.message
+    assert hit.hint.startswith("Build the optimizer below `net.fc = torch.nn.Linear(8, 2)` (`train.py:5`)")
+
+
+def test_tensors_of_the_scripts_own_are_replicas(tell: Any) -> None:
+    names = ("conv.weight", "parameter 1", "parameter 2")
+    story = steps(tell.Story())
+    for r in story.ranks:
+        r.fields["steps"] = [replace(s, grad_names=names) for s in r.fields["steps"]]
+        for n in range(4):
+            story.params(r.rank, n, (1.0, 2.0 + r.rank, 3.0 + r.rank))
+        r.fields["params"] = [replace(p, names=names) for p in r.fields["params"]]
+    assert story.observation("GRAD007").state is FLAGGED
+
+
 def test_loaded_layers_may_be_meant_to_stay_as_they_are(tell: Any) -> None:
     story = left_out(tell, ["conv.weight"])
     assert story.observation("GRAD011").hits[0].severity is Severity.WARNING
@@ -414,7 +515,7 @@ def test_loaded_layers_may_be_meant_to_stay_as_they_are(tell: Any) -> None:
 
 
 def test_each_micro_batch_begins_from_nothing(tell: Any) -> None:
-    story = steps(tell.Story(), empty=2, full=0, backwards=2)
+    story = steps(tell.Story(), empty=2, backwards=2)
     story.text = ACCUMULATES
     look = story.observation("GRAD012")
     assert look.state is FLAGGED
@@ -422,11 +523,11 @@ def test_each_micro_batch_begins_from_nothing(tell: Any) -> None:
 
 
 def test_an_attack_that_clears_is_not_judged(tell: Any) -> None:
-    assert steps(tell.Story(), empty=2, full=0, backwards=2).observation("GRAD012").state is UNSEEN
+    assert steps(tell.Story(), empty=2, backwards=2).observation("GRAD012").state is UNSEEN
 
 
 def test_the_text_was_misread(tell: Any) -> None:
-    story = steps(tell.Story(), empty=1, full=1, backwards=2)
+    story = steps(tell.Story(), empty=1, backwards=2)
     story.text = ACCUMULATES
     assert story.observation("GRAD012").state is CLEAN
 

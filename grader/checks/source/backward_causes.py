@@ -1,0 +1,80 @@
+"""What a text does around `backward` that leaves each rank with gradients of its own: once too often, or of no use."""
+
+from __future__ import annotations
+
+import ast
+
+from grader.checks.source.causes import CauseInText, went_backward
+from grader.checks.source.data_flow import reads_after
+from grader.checks.source.reduction_results import reductions
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, start, walk
+
+
+def reduced_loss(script: Script) -> CauseInText | None:
+    """A loss that is reduced in place before it goes backward: that changes a number, and no gradient."""
+    if script.averaging.all:
+        return None
+    for call, name, tensor in reductions(script):
+        tree = script.names.tree(call)
+        reads = {r for r in reads_after(script, tensor, call) if tree.function(r) is tree.function(call)}
+        for loss, backward in zip(went_backward(script), script.training.backwards, strict=True):
+            same = tree is script.names.tree(backward) and tree.function(backward) is tree.function(call)
+            if name != "all_reduce" or not same or reads.isdisjoint({loss, *script.values.closure(loss)}):
+                continue
+            scaled = sorted({s for r in reads if _divides(script, s := tree.statement(r))}, key=start)
+            below = [s for s in scaled if start(s) < start(backward)]
+            leave = " and ".join(f"{script.quote(n)} (`{tree.path}:{n.lineno}`)" for n in (call, *below))
+            return CauseInText(
+                (call, *below),
+                f"{script.at(call)} averages the loss, not the gradients: `backward` at {script.at(backward)} knows "
+                "nothing of a collective that works in place, and still gives those of the rank's own batch.",
+                "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, train through it, "
+                f"and leave out {leave}{': ' if below else '. '}"
+                + ("a loss that is divided makes all gradients smaller. " if below else "")
+                + "To print the mean over the ranks, reduce a copy, `loss.detach().clone()`.",
+            )
+    return None
+
+
+def _divides(script: Script, statement: ast.stmt) -> bool:
+    """Whether a statement divides by the number of ranks."""
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.op, ast.Div) and script.ranks.world(statement.value)
+    divisions = (n for n in walk(statement) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div))
+    return isinstance(statement, ast.Assign) and any(script.ranks.world(n.right) for n in divisions)
+
+
+def second_backward(script: Script) -> CauseInText | None:
+    """Another backward pass after the same forward pass of a wrapper, which averages in the first one alone."""
+    for first in script.training.backwards:
+        tree = script.names.tree(first)
+        retained = any(
+            k.arg == "retain_graph" and script.values.constant(k.value) is True for k in first.keywords
+        )
+        block = getattr(tree.parent.get(tree.statement(first)), "body", [])
+        if not retained or tree.statement(first) not in block:
+            continue
+        for statement in block[block.index(tree.statement(first)) + 1 :]:
+            second = next((b for b in script.training.backwards if tree.statement(b) is statement), None)
+            if second is not None:
+                return _again(script, first, second)
+            if any(script.training.wrapped(c.func) for c in tree.calls_within(statement)):
+                break
+    return None
+
+
+def _again(script: Script, first: ast.Call, second: ast.Call) -> CauseInText:
+    one, other = (b.func.value if isinstance(b.func, ast.Attribute) else b for b in (first, second))
+    hint = f"Leave out {script.quote(second)} at {script.at(second)}: one backward pass per step."
+    if ast.unparse(one) != ast.unparse(other) and name_of(one) and name_of(other):
+        hint = (
+            f"Go backward once, from the sum: `({ast.unparse(one)} + {ast.unparse(other)}).backward()` at "
+            f"{script.at(second)}, and leave out {script.quote(first)} at {script.at(first)}."
+        )
+    return CauseInText(
+        (second, first),
+        f"{script.at(second)} goes backward a second time after one forward pass. DDP averages in the first backward "
+        "pass alone: what the second one gives is each rank's own, and is added to the average.",
+        hint,
+    )
