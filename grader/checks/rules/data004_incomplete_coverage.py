@@ -34,8 +34,9 @@ for images, labels in loader:
 
 ## How it is seen
 In the run, by the union of the indices that all ranks drew in an epoch, against the training set (or the subset that
-all ranks share). Dropping one incomplete global batch is fine. An epoch that the script leaves early is judged by what
-all epochs together have seen. In the source, by a loader with a `DistributedSampler` that is handed to
+all ranks share). Passes that deal out the set together and draw nothing twice, such as one that is left and one that is
+resumed, are one epoch. Dropping one incomplete global batch is fine. An epoch that the script leaves early is judged by
+what all epochs together have seen. In the source, by a loader with a `DistributedSampler` that is handed to
 `accelerator.prepare`, which divides its batches among the ranks once more (Fabric leaves such a sampler alone).
 """
 

@@ -41,8 +41,9 @@ for images, labels in DataLoader(train_set, batch_size=64, shuffle=True):
 
 ## How it is seen
 In the source: in a script that has a training loop over a `DataLoader` and is not written for several processes, a
-model, or one of the two names of a batch, that nothing moves to a device. On a GPU the run decides: whether its
-allocator had handed out memory at the training's steps.
+model, or one of the two names of a batch, that nothing moves to a device: not as a whole, not part by part, not by
+being made under `with device:`, and not in a call that gets both it and a device and that nobody can look into. On a
+GPU the run decides: whether its allocator had handed out memory at the training's steps.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ for images, labels in train_loader:
 In the source, by collectives whose tensor is a gradient: what wraps the model they go over, where they stand between
 `backward` and the step, and whether anything divides. In the run, by these collectives being called while steps were
 taken; by what the loss was multiplied with on its way from the mean over a batch to `backward`; and in a second look,
-by how large an average made by hand is against the mean of what ranks had computed. A communication hook, `no_sync`
-with an exchange of one's own, and weights for unequal shards are not flagged.
+by how large an average made by hand is against the mean of what ranks had computed, before which no text counts. A
+communication hook, `no_sync` with an exchange of one's own, and weights for unequal shards are not flagged.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.line_changes import Scale
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -247,15 +248,18 @@ def _scaled_loss(evidence: Evidence) -> Hit | None:
 
 def check_run(evidence: Evidence) -> Observation:
     """Confirm that the collectives which the text is flagged for were called while steps were taken."""
+    from grader.checks.run.line_changes import scale
     from grader.checks.run.replica_comparison import trainers
 
     if not (active := trainers(evidence.trace)):
         return not_observable("No optimizer steps were seen.")
     if (scaled := _scaled_loss(evidence)) is not None:
         return flagged(scaled)
+    if (seen := scale(evidence)) is not None and abs(seen.factor - 1) < _OFF:
+        return verified("A second run showed: the first step used the mean of all ranks' gradients.")
     if not (hits := list(check_source(evidence.script))):
-        if (off := _off_the_mean(evidence)) is not None:
-            return flagged(off)
+        if seen is not None:
+            return flagged(_off_the_mean(seen, evidence.world_size))
         if not evidence.script.averaging.all and any(w.kind == "ddp" for r in active for w in r.wraps):
             return verified("Nothing but DDP averages the gradients.")
         return not_observable(
@@ -282,19 +286,15 @@ def check_run(evidence: Evidence) -> Observation:
     )
 
 
-def _off_the_mean(evidence: Evidence) -> Hit | None:
+def _off_the_mean(seen: Scale, world_size: int) -> Hit:
     """An average by hand that is no mean, as a second look saw it."""
     from grader.checks.run.first_difference import SEEN_AGAIN
-    from grader.checks.run.line_changes import scale
 
-    if (found := scale(evidence)) is None or abs(found.factor - 1) < _OFF:
-        return None
-    where = place(found.site)
     return Hit(
-        message=f"{SEEN_AGAIN} the gradients that the first step used were {found.factor:.3g} times the mean of what "
-        f"the {evidence.world_size} ranks had computed" + (f", from {at(found.site)} on." if where else "."),
+        message=f"{SEEN_AGAIN} the gradients that the first step used were {seen.factor:.3g} times the mean of what "
+        f"the {world_size} ranks had computed" + (f", from {at(seen.site)} on." if seen.site else "."),
         hint="Add up the ranks' gradients, and divide by the number of ranks once.",
-        where=where,
-        details={"times_the_mean": found.factor},
+        where=place(seen.site),
+        details={"times_the_mean": seen.factor},
         severity=Severity.HINT,
     )

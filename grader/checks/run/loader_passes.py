@@ -33,12 +33,6 @@ class RankPass:
         """What root data sets of different ranks have in common: class and split. Slices differ in size."""
         return (self.loader.dataset, self.loader.split) if self.loader is not None else ("", None)
 
-    @property
-    def site_key(self) -> tuple[str, int]:
-        """Path and line where the loader was built."""
-        site = self.loader.site if self.loader else None
-        return (site.path, site.line) if site else ("", 0)
-
 
 def passes_of(rank: RankTrace) -> list[RankPass]:
     """All passes of one rank that delivered a batch, in order of their first one."""

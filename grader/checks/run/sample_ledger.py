@@ -17,6 +17,7 @@ from itertools import chain
 from typing import cast
 
 from grader.checks.run.epoch_cuts import EpochCuts, cut_at_samples, cut_exactly
+from grader.checks.run.epoch_parts import whole_epochs
 from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch
 from grader.checks.run.index_contents import numbered_alike
 from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
@@ -155,33 +156,35 @@ def _one_of_each(layout: Layout, passes: list[RankPass]) -> list[RankPass]:
 
 
 def _streams(kind: str, passes: list[RankPass]) -> list[Stream]:
-    by_root: dict[tuple[str, str | None], list[RankPass]] = defaultdict(list)
+    by_root: dict[tuple[str, str | None], dict[int, list[Shard]]] = defaultdict(lambda: defaultdict(list))
     for p in passes:
-        by_root[p.root].append(p)
+        by_root[p.root][p.rank].append(shard_of(p))
     streams = []
-    for (dataset, split), members in by_root.items():
-        for group in _by_site(members):
-            sizes = {p.loader.root_size for p in group if p.loader}
-            root_size = sizes.pop() if len(sizes) == 1 else None
-            epochs = _epochs(group, root_size)
-            streams.append(Stream(kind, split, dataset, root_size, False, epochs))
+    for (dataset, split), drawn in by_root.items():
+        per_rank = whole_epochs(drawn, _root_size(drawn)) if kind == "training" else drawn
+        for group in _by_site(per_rank):
+            root_size = _root_size(group)
+            streams.append(Stream(kind, split, dataset, root_size, False, _epochs(group, root_size)))
     return streams
 
 
-def _by_site(members: list[RankPass]) -> list[list[RankPass]]:
+def _root_size(per_rank: Mapping[int, Sequence[Shard]]) -> int | None:
+    sizes = {s.loader.root_size for shards in per_rank.values() for s in shards if s.loader}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _by_site(per_rank: Mapping[int, Sequence[Shard]]) -> list[Mapping[int, Sequence[Shard]]]:
     """Split loaders over one data set by the line that builds them, unless ranks build theirs on different lines."""
-    sites: dict[int, set[tuple[str, int]]] = defaultdict(set)
-    groups: dict[tuple[str, int], list[RankPass]] = defaultdict(list)
-    for p in members:
-        sites[p.rank].add(p.site_key)
-        groups[p.site_key].append(p)
-    return list(groups.values()) if len({frozenset(s) for s in sites.values()}) == 1 else [members]
+    groups: dict[tuple[str, int], dict[int, list[Shard]]] = defaultdict(lambda: defaultdict(list))
+    for rank, shards in per_rank.items():
+        for shard in shards:
+            site = shard.loader.site if shard.loader else None
+            groups[(site.path, site.line) if site else ("", 0)][rank].append(shard)
+    everywhere = all(len(group) == len(per_rank) for group in groups.values())
+    return list(groups.values()) if everywhere else [per_rank]
 
 
-def _epochs(members: list[RankPass], root_size: int | None) -> tuple[EpochShards, ...]:
-    per_rank: dict[int, list[Shard]] = defaultdict(list)
-    for p in members:
-        per_rank[p.rank].append(shard_of(p))
+def _epochs(per_rank: Mapping[int, Sequence[Shard]], root_size: int | None) -> tuple[EpochShards, ...]:
     if all(len(shards) == 1 for shards in per_rank.values()):
         # One endless pass may hold many epochs.
         endless = {rank: shards[0] for rank, shards in per_rank.items()}
@@ -253,7 +256,8 @@ def _feed_streams(
         for rank in ranks
     }
     if ranks and all(len(mine) > 1 or (mine and mine[0].exhausted) for mine in own.values()):
-        epochs = _rows({rank: _fed_in_passes(rank, fed[rank], own[rank]) for rank in ranks}, own=True)
+        parts = {rank: _fed_in_passes(rank, fed[rank], own[rank]) for rank in ranks}
+        epochs = _rows(whole_epochs(parts, num_train), own=True)
     else:
         endless = {rank: _fed_shard(rank, fed[rank], None) for rank in ranks}
         epochs = _cut_or_replaced(endless, cut_at_samples(endless), num_train)

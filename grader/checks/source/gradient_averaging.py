@@ -192,9 +192,8 @@ class Averaging:
         )
 
     def _from_gradients(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Name | ast.Subscript | ast.Attribute) and any(
-            _reads_grad(n) for n in self._values.closure(node)
-        )
+        # What a call makes of gradients may be a number, such as their norm.
+        return not isinstance(node, ast.Call) and any(_reads_grad(n) for n in self._values.closure(node))
 
     def _weighs(self) -> bool:
         """The loss, or a learning rate, is multiplied or divided by a number of ranks or by what all ranks counted."""

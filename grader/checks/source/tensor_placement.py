@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN, part_of
+from grader.checks.source.syntax_nodes import UNKNOWN, VARIABLES, name_of, part_of
 
 MOVES = {"to", "cuda", "cpu", "xpu", "npu", "to_empty"}
 _MADE = {
@@ -23,6 +23,7 @@ _MADE = {
 _DEFAULTS = (
     "torch.set_default_device", "torch.set_default_tensor_type", "torch.cuda.set_default_device",
 )  # fmt: skip
+_ITERATING = {"enumerate", "filter", "iter", "list", "map", "reversed", "tuple", "zip"}
 _NUMBERS = {"float", "int", "len", "round", "bool", "time.time", "time.perf_counter"}
 _MAX_DEPTH = 12
 
@@ -44,12 +45,9 @@ class Placement:
         self._script = script
         self._known: dict[ast.AST, MadeOn] = {}
         self._moved: list[tuple[ast.Call, set[ast.AST]]] | None = None
-        self.default_chosen = bool(script.calls(*_DEFAULTS)) or any(
-            script.names.qualified(getattr(i.context_expr, "func", i.context_expr)) == "torch.device"
-            for t in script.trees
-            for w in t.withs
-            for i in w.items
-        )
+        entered = [i.context_expr for t in script.trees for w in t.withs for i in w.items]
+        entered += [a for c in script.called("enter_context") for a in c.args]
+        self.default_chosen = bool(script.calls(*_DEFAULTS)) or any(self._is_device(e) for e in entered)
 
     def of(self, node: ast.AST, depth: int = 0) -> MadeOn:
         """What an expression is made as."""
@@ -102,18 +100,63 @@ class Placement:
             stores = (d.value for t in script.trees for d in t.attributes.get(module.attr, ()))
             sources += [v for v in stores if v is not None]
         for node in (n for s in sources for n in script.values.closure(s)):
-            if isinstance(node, ast.Call):
-                moved = (
-                    isinstance(node.func, ast.Attribute) and node.func.attr in MOVES and self.is_move(node)
-                )
-                if moved or any(k.arg in ("device", "device_map") for k in node.keywords):
-                    return True
-        made = set(script.values.origins(module))
-        for call in script.called(*MOVES):
-            moves = isinstance(call.func, ast.Attribute) and self.is_move(call)
-            if moves and made & set(script.values.origins(call.func.value)):  # type: ignore[attr-defined]
+            if isinstance(node, ast.Call) and (
+                self._moves(node)
+                or any(k.arg in ("device", "device_map") for k in node.keywords)
+                or (not script.graph.targets(node) and self._is_given_device(node))
+            ):
                 return True
-        return False
+        made = set(script.values.origins(module))
+        if any(made.intersection(self._moved_by(c)) for c in script.called(*MOVES) if self._moves(c)):
+            return True
+        # What nobody can look into, and has both the model and a device, may well move it.
+        opaque = (c for c in script.all_calls() if not script.graph.targets(c) and self._is_given_device(c))
+        return any(made.intersection(self._wholes(a)) for c in opaque for a in c.args)
+
+    def _moved_by(self, call: ast.Call) -> Iterable[ast.AST]:
+        assert isinstance(call.func, ast.Attribute)
+        # Copies of parts on the CPU, as for a file, leave the model where it is.
+        owner = call.func.value
+        return self._script.values.origins(owner) if self.to_cpu(call) else self._wholes(owner)
+
+    def _moves(self, call: ast.Call) -> bool:
+        return isinstance(call.func, ast.Attribute) and call.func.attr in MOVES and self.is_move(call)
+
+    def _is_given_device(self, call: ast.Call) -> bool:
+        """Whether a call gets a device, or calls what was made with one: `methodcaller("to", device)(model)`."""
+        if any(self._is_device(part) for part in (*call.args, *(k.value for k in call.keywords))):
+            return True
+        makers = (n for n in self._script.values.closure(call.func) if isinstance(n, ast.Call))
+        return any(self._is_device(part) for maker in makers for part in maker.args)
+
+    def _is_device(self, node: ast.expr) -> bool:
+        values = self._script.values
+        if any(
+            isinstance(o, ast.Call) and self._script.names.qualified(o.func) == "torch.device"
+            for o in values.origins(node)
+        ):
+            return True
+        return isinstance(node, VARIABLES) and name_of(node) == "device"
+
+    def _wholes(self, part: ast.AST) -> Iterable[ast.AST]:
+        """What a value is, and what it is a part of: of `layer` in `for layer in model.children()`, `model`, too."""
+        seen: set[ast.AST] = set()
+        work = [part]
+        while work:
+            node = work.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            yield node
+            work += self._script.values.origins(node)
+            if isinstance(node, ast.Attribute | ast.Subscript):
+                work.append(node.value)
+            elif isinstance(node, ast.For | ast.comprehension):
+                work.append(node.iter)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                work.append(node.func.value)
+            elif isinstance(node, ast.Call) and name_of(node) in _ITERATING:
+                work += node.args
 
     def _judge(self, node: ast.AST, depth: int) -> MadeOn:
         if isinstance(node, ast.Constant):

@@ -105,6 +105,29 @@ def test_early_break_in_every_epoch(tell: Any) -> None:
     assert states(story, *DATA) == ALL_CLEAN
 
 
+@pytest.mark.parametrize("left", [8, 24, 40])
+@pytest.mark.parametrize("line", [11, 50])
+def test_an_epoch_that_is_left_and_resumed(tell: Any, left: int, line: int) -> None:
+    # 97 samples: one of them fills the last share, and both parts of the epoch draw it.
+    story = tell.Story(num_train=97)
+    for epoch in range(2):
+        shards = tell.strided(97, 2, epoch)
+        story.epoch({r: s[:left] for r, s in shards.items()}, exhausted=False, sampler_epoch=epoch)
+        rest = {r: s[left:] for r, s in shards.items()}
+        story.epoch(rest, name="rest", site=tell.site(line), sampler_epoch=epoch)
+    assert states(story, *DATA) == ALL_CLEAN
+    assert [len(s.epochs) for s in story.evidence().ledger.training] == [2]
+
+
+def test_a_set_that_is_dealt_out_in_chunks(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        for chunk in range(0, 96, 32):
+            order = shuffled(32, epoch)
+            story.epoch({r: [chunk + i for i in order[r::2]] for r in range(2)}, size=32, sampler_epoch=epoch)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
 def test_one_pass_needs_no_new_order(tell: Any) -> None:
     look = tell.honest(epochs=1).observation("DATA002")
     assert look.state is CLEAN
@@ -667,6 +690,26 @@ def test_a_sampler_for_more_ranks_than_there_are(tell: Any) -> None:
     assert "48 of 96 training samples" in look.hits[0].message
     assert "divides among 4 ranks, but 2 trained" in look.hits[0].message
     assert story.observation("DATA003").state is CLEAN
+
+
+def test_an_epoch_of_which_what_was_left_never_comes(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        shards = tell.strided(96, 2, epoch)
+        story.epoch({r: s[:16] for r, s in shards.items()}, exhausted=False)
+        # The loader of the rest skips twice what had been drawn.
+        story.epoch({r: s[32:] for r, s in shards.items()}, name="rest")
+    look = story.observation("DATA004")
+    assert look.state is FLAGGED
+    assert "64 of 96 training samples" in look.hits[0].message
+
+
+def test_a_part_of_each_order_is_no_epoch_with_the_part_of_another(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(4):
+        shards = tell.strided(96, 4, epoch)
+        story.epoch({0: shards[0], 1: shards[1]}, num_replicas=4, exhausted=epoch % 2 > 0)
+    assert story.observation("DATA004").state is FLAGGED
 
 
 def test_slices_that_do_not_reach_the_end(tell: Any) -> None:

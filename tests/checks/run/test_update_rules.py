@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from grader.checks.rule import load_rules
+from grader.checks.run.first_difference import GRADIENTS
 from grader.model.finding import Severity
 from grader.model.grade import State
+from grader.model.line_change import LineChange
 from grader.model.run import Ending
 from grader.model.trace import Collective, Wrap
 
@@ -248,6 +250,24 @@ def test_a_sum_of_gradients_that_never_runs(tell: Any) -> None:
     story = steps(tell.Story())
     story.text = SUMS
     assert story.observation("GRAD008").state is UNSEEN
+
+
+@pytest.mark.parametrize(("factor", "state"), [(1.0, CLEAN), (2.0, FLAGGED)])
+def test_a_second_look_at_what_was_stepped_on_outweighs_the_text(
+    tell: Any, factor: float, state: State
+) -> None:
+    story, again = steps(tell.Story()), tell.Story()
+    story.text = SUMS
+    for r in (*story.ranks, *again.ranks):
+        r.add("collectives", Collective("all_reduce", tell.site(12), 12, 16, "SUM", r.tick(), 0.001))
+    for r in again.ranks:
+        own = (1.0 + 2 * r.rank, 4.0)
+        for line, sums in ((10, own), (12, (2.0 * factor, 4.0 * factor))):
+            told = LineChange(0, GRADIENTS, 0, tell.site(line), (), ("weight", "bias"), sums, r.tick())
+            r.add("line_changes", told)
+    check = next(rule for rule in load_rules() if rule.code == "GRAD008").check_run
+    assert check is not None
+    assert check(replace(story.evidence(), second_look=again.trace())).state is state
 
 
 def test_ddp_alone_averages(tell: Any) -> None:
