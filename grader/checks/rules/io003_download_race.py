@@ -54,7 +54,7 @@ from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
-from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.written_ranks import in_group, local_rank

@@ -20,6 +20,7 @@ from grader.checks.source.syntax_nodes import (
     Function,
     Loop,
     Place,
+    PropertyRead,
     Scope,
     ancestors,
     end,
@@ -284,7 +285,8 @@ def _by_scope(name: str) -> Any:
 
 
 _NOTES: dict[type[ast.AST], Any] = {
-    ast.Call: _listing("_calls"), ast.While: _listing("loops"), ast.If: _listing("ifs"), ast.Try: _listing("tries"),
+    ast.Call: _listing("_calls"), PropertyRead: _listing("_calls"), ast.While: _listing("loops"),
+    ast.If: _listing("ifs"), ast.Try: _listing("tries"),
     ast.Break: _listing("exits"), ast.Continue: _listing("exits"), ast.Attribute: Tree._attribute,
     ast.Subscript: Tree._subscript, ast.Constant: Tree._constant, ast.Assign: Tree._assign,
     ast.AnnAssign: Tree._targeted, ast.AugAssign: Tree._augmented, ast.NamedExpr: Tree._targeted, ast.For: Tree._for,
