@@ -60,7 +60,7 @@ from grader.checks.source.guard_fixes import (
     value_of_all,
     without_decorator,
 )
-from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.unmet_collectives import UnmetCollective, unmet_collectives
 from grader.model.finding import EvidenceKind, Location, Severity

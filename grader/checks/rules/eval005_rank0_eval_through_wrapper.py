@@ -65,7 +65,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.edits import Edits
 from grader.checks.source.networks import Holds
 from grader.checks.source.partial_forwards import PartialForward, partial_forward
-from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix

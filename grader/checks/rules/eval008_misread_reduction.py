@@ -1,13 +1,14 @@
 """The result of a reduction is lost, read where it is not, or not what it is taken for.
 
 ## What it finds
-`reduce` whose result is used on a rank that doesn't get it; an in-place collective on a temporary tensor, or one in the
+`reduce` whose result is used on a rank that doesn't get it; a collective's return value, which is None, taken for its
+result; an in-place collective on a temporary tensor, or one in the
 background that nobody waits for; a mean that is summed over the ranks and reported undivided, or averaged by the
 collective and divided once more; a running sum that is reduced in place in every round of its loop.
 
 ## Why it matters
-All of these run without a word and report wrong numbers: a part of the sum, the value of one rank, N times the loss or
-an N-th of it, or a figure that grows N-fold with each batch until it is infinite.
+None stops the script. All others run without a word and report wrong numbers: a part of the sum, the value of one
+rank, N times the loss or an N-th of it, or a figure that grows N-fold with each batch until it is infinite.
 
 ## Example
 ```python
@@ -64,7 +65,9 @@ from collections.abc import Iterable
 
 from grader.checks.rule import Hit
 from grader.checks.source.dropped_results import unwaited
+from grader.checks.source.empty_results import empty_results
 from grader.checks.source.extreme_counts import extreme_of_counts
+from grader.checks.source.node_text import node_text
 from grader.checks.source.reduction_fixes import (
     added_up,
     divided,
@@ -81,14 +84,19 @@ from grader.checks.source.reduction_results import (
 )
 from grader.checks.source.script import Script
 from grader.checks.source.summed_state import summed_state
+from grader.checks.source.syntax_nodes import VARIABLES, name_of
 from grader.checks.source.temporary_tensors import lost
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
+_FILLS_NOTHING = ("barrier", "monitored_barrier")
+_FILLS_SECOND = ("gather", "gather_object")
 
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag reductions whose results are lost, misplaced, or wrong by a factor of the number of ranks."""
+    for returning, used in empty_results(script):
+        yield _none(script, returning, used)
     for call, name, tensor in reductions(script):
         hit = (
             _lost(script, call, name, tensor)
@@ -114,6 +122,35 @@ def _lost(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | 
         where=(script.location(call),),
         fix=fix,
     )
+
+
+def _none(script: Script, call: ast.Call, used: ast.expr) -> Hit:
+    name, made = name_of(call), "" if used is call else f" ({script.at(call)})"
+    return Hit(
+        message=f"{script.at(used)} goes on with what {script.quote(call)}{made} returns. Without `async_op=True` that "
+        f"is None: what `{name}` brings is in the tensors that it was given. The script stops here, or says None.",
+        hint=_instead_of_none(script, call),
+        where=tuple(dict.fromkeys((script.location(used), script.location(call)))),
+        severity=Severity.ERROR,
+    )
+
+
+def _instead_of_none(script: Script, call: ast.Call) -> str:
+    name = name_of(call)
+    if name in _FILLS_NOTHING:
+        return f"`{name}` has no value to hand back: leave what it returns alone."
+    filled = call.args[name in _FILLS_SECOND :][:1]
+    if not filled or not isinstance(filled[0], VARIABLES):
+        return (
+            f"Give what `{name}` fills a name, make the call on a line of its own, and go on with that name."
+        )
+    returned = isinstance(script.names.tree(call).parent.get(call), ast.Return)
+    after = (
+        f"`return {node_text(script, filled[0])}` below it"
+        if returned
+        else f"go on with {script.quote(filled[0])}"
+    )
+    return f"Write {script.quote(call)} on a line of its own, and {after}: that is what it fills."
 
 
 def _unwaited(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
@@ -145,9 +182,10 @@ def _elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> H
     use = read_elsewhere(script, call, name, tensor)
     if use is None:
         return None
+    who = "other ranks" if script.guards.partial(use) else "every rank"
     written, fix = for_all_ranks(script, call, tensor)
     return Hit(
-        message=f"{script.at(use)} uses on every rank what {script.quote(call)} ({script.at(call)}) leaves on one rank "
+        message=f"{script.at(use)} uses on {who} what {script.quote(call)} ({script.at(call)}) leaves on one rank "
         "only: `reduce` fills the tensor of its `dst`, and the others keep their own value, or a part of the sum.",
         hint=f"Write `{written}` at {script.at(call)}: all ranks then have the result. Or read it under a test of the "
         "rank that has it.",

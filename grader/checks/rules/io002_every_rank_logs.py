@@ -38,8 +38,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: output that some path of calls reaches without a test of the rank. Lines that name their rank are
-taken for meant, and so is a script that replaces `print` or configures its logger by rank. In the run: lines that
-several ranks wrote alike; one or two of them are a hint.
+taken for meant, and so is a script that replaces `print`, or that sends its output elsewhere or configures its logger
+by rank. In the run: lines that several ranks wrote alike; one or two of them are a hint.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, 
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.edits import Edits
 from grader.checks.source.main_rank_blocks import put_under_main_rank
-from grader.checks.source.muted_output import LOG_METHODS, is_logger, logs_by_rank, print_replaced
+from grader.checks.source.muted_output import LOG_METHODS, is_logger, logs_by_rank, prints_by_rank
 from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -124,7 +124,7 @@ def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
 
 
 def _outputs(script: Script) -> Iterable[ast.Call]:
-    if not print_replaced(script):
+    if not prints_by_rank(script):
         for call in script.calls(
             "print", "pprint.pprint", "rich.print", "sys.stdout.write", "tqdm.tqdm.write"
         ):

@@ -56,7 +56,7 @@ from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, 
 from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
 from grader.checks.source.rank_order import in_turn, main_waits
-from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.written_ranks import local_rank

@@ -184,7 +184,7 @@ class Calls:
         func = call.func
         found = self.definition(func)
         if found is None and isinstance(func, ast.Attribute) and func.attr in self._methods:
-            owner = self._owner(func.value)
+            owner = self.owner(func.value)
             if owner is not None:
                 found = self.method(owner, func.attr)
             elif func.attr not in _COMMON_METHODS and not self._names.qualified(func):
@@ -193,7 +193,7 @@ class Calls:
                 if found is not None and self._hands_on(func.value, found):
                     found = None
         if found is None and "__call__" in self._methods and isinstance(func, VARIABLES):
-            owner = self._owner(func)
+            owner = self.owner(func)
             found = self.method(owner, "__call__") if owner is not None else None
         if isinstance(found, ast.ClassDef):
             yield self.method(found, "__init__") or found
@@ -205,7 +205,7 @@ class Calls:
         tree = self._names.tree(value)
         return isinstance(value, ast.Attribute) and tree.enclosing_class(value) is self.class_of[method]
 
-    def _owner(self, value: ast.expr) -> ast.ClassDef | None:
+    def owner(self, value: ast.expr) -> ast.ClassDef | None:
         """The class of the object before the dot, where it is plain to see."""
         tree = self._names.tree(value)
         if isinstance(value, ast.Call):
@@ -287,7 +287,7 @@ class Calls:
                         continue
                     found = self.definition(node)
                     if found is None and isinstance(node, ast.Attribute):
-                        owner = self._owner(node.value)
+                        owner = self.owner(node.value)
                         found = self.method(owner, name) if owner is not None else None
                     if found is not None:
                         yield found, node

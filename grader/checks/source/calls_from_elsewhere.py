@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from grader.checks.source.collectives import INIT
-from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, Function
 

@@ -111,7 +111,7 @@ class Sharding:
             owner = self._calls.built_class(origin)
             if owner is not None:
                 return Shared.YES if self._class_knows_ranks(origin, owner) else Shared.NO
-        return Shared.UNKNOWN
+        return Shared.YES if any(self.by_rank(n) for n in self._values.closure(origin)) else Shared.UNKNOWN
 
     def _data(self, dataset: ast.expr) -> Shared:
         unknown = False

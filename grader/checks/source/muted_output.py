@@ -1,4 +1,4 @@
-"""Output that every rank calls for and only some make: a `print` of the script's own, loggers that ask for the rank."""
+"""Output that every rank calls for and only some make: loggers, the standard output or `print` are set up by rank."""
 
 from __future__ import annotations
 
@@ -6,47 +6,43 @@ import ast
 
 from grader.checks.source.missing_modules import may_set_up
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax_nodes import Definition, name_of
 
 LOG_METHODS = {"debug", "info", "warning", "log"}
-_SETTING_UP = ("setLevel", "addHandler", "addFilter", "disable", "remove")
+_LOGGING = ("setLevel", "addHandler", "addFilter", "disable", "remove")
+_LOGGING_STORES = ("disabled", "handlers", "level", "propagate")
+_REDIRECTING = ("contextlib.redirect_stdout", "os.dup2")
 
 
 def muted(script: Script, call: ast.Call) -> bool:
     """Whether a call that says something may be silent on some ranks, by what was set up for all such calls."""
     if name_of(call) == "print":
-        return print_replaced(script)
+        return prints_by_rank(script)
     logs = isinstance(call.func, ast.Attribute) and is_logger(script, call.func.value)
     return logs and logs_by_rank(script)
 
 
-def print_replaced(script: Script) -> bool:
-    """`builtins.print = …`, `print = …`, or code that was not handed in and may do so."""
-    if may_set_up(script):
+def prints_by_rank(script: Script) -> bool:
+    """Whether `print` is replaced or the standard output sent elsewhere by rank, or code not handed in may do so."""
+    if may_set_up(script) or any("__builtin__" in t.imports for t in script.trees):
         return True
-    stores = [
-        d
-        for t in script.trees
-        for d in t.attributes.get("print", ())
-        if d.name.startswith(("builtins.", "__builtin"))
-    ]
-    return bool(stores) or any("__builtin__" in t.imports for t in script.trees)
+    if any(d.name.startswith(("builtins.", "__builtin")) for d in _stores(script, "print")):
+        return True
+    stores = [d for d in _stores(script, "stdout") if d.name == "sys.stdout"]
+    return _set_up_by_rank(script, script.calls(*_REDIRECTING), stores)
 
 
 def logs_by_rank(script: Script) -> bool:
-    """Whether loggers are set up by rank: under a test of it, with an argument or by a filter that asks for it."""
-    if may_set_up(script):
-        return True
-    set_up = [
-        *script.calls("logging.basicConfig"),
-        *(c for c in script.called(*_SETTING_UP) if isinstance(c.func, ast.Attribute)),
+    """Whether loggers are set up by rank, or code not handed in may do so."""
+    calls = [c for c in script.called(*_LOGGING) if isinstance(c.func, ast.Attribute)]
+    stores = [
+        d
+        for d in _stores(script, *_LOGGING_STORES)
+        if isinstance(d.node, ast.Assign)
+        and any(isinstance(t, ast.Attribute) and is_logger(script, t.value) for t in d.node.targets)
     ]
-    return any(
-        script.guards.partial(call) is not None
-        or not script.guards.on_every_rank(call)
-        or any(_speaks_of_rank(script, a) for a in (*call.args, *(k.value for k in call.keywords)))
-        for call in set_up
-    )
+    every = [*script.calls("logging.basicConfig"), *calls]
+    return may_set_up(script) or _set_up_by_rank(script, every, stores)
 
 
 def is_logger(script: Script, node: ast.expr) -> bool:
@@ -56,11 +52,29 @@ def is_logger(script: Script, node: ast.expr) -> bool:
     return script.names.qualified(node) == "logging" or "logging.getLogger" in made
 
 
+def _stores(script: Script, *attributes: str) -> list[Definition]:
+    return [d for t in script.trees for name in attributes for d in t.attributes.get(name, ())]
+
+
+def _set_up_by_rank(script: Script, calls: list[ast.Call], stores: list[Definition]) -> bool:
+    """Whether a call or a store stands under a test of the rank, or has the rank in what it is given."""
+    given: list[tuple[ast.AST, list[ast.expr]]] = [
+        (c, [*c.args, *(k.value for k in c.keywords)]) for c in calls
+    ]
+    given += [(d.node, [d.value]) for d in stores if d.value is not None]
+    return any(
+        script.guards.partial(place) is not None
+        or not script.guards.on_every_rank(place)
+        or any(_speaks_of_rank(script, value) for value in values)
+        for place, values in given
+    )
+
+
 def _speaks_of_rank(script: Script, node: ast.expr) -> bool:
-    if any(script.ranks.shows_rank(n) for n in ast.walk(node)):
+    if any(
+        script.ranks.shows_rank(n) or script.conditions.of(n).partial for n in script.values.closure(node)
+    ):
         return True
-    if isinstance(node, ast.IfExp):
-        return script.conditions.of(node.test).partial
     made = script.graph.definition(node.func if isinstance(node, ast.Call) else node)
     if made is not None and any(script.ranks.shows_rank(n) for n in ast.walk(made)):
         return True  # a filter or handler of the script's own that asks for the rank

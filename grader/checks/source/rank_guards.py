@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
 from grader.checks.source.loop_owners import LoopOwners
-from grader.checks.source.rank_tests import MAIN_NAME, Condition, Conditions, RankSet
+from grader.checks.source.rank_sets import Condition, RankSet
+from grader.checks.source.rank_tests import MAIN_NAME, Conditions
 from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.syntax_nodes import FUNCTIONS, Function, name_of, start
 

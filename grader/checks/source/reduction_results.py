@@ -40,7 +40,7 @@ def reductions(script: Script) -> Iterable[tuple[ast.Call, str, ast.expr]]:
 
 
 def read_elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> ast.AST | None:
-    """A use of a `reduce` result on ranks that don't have it: said, returned or decided upon by every rank."""
+    """A use of a `reduce` result on ranks that don't have it: said or decided upon by every rank, or by another one."""
     root = script.values.constant(script.argument(call, "dst"))
     if name not in _ROOTED or not isinstance(root, int) or not source_text(tensor):
         return None
@@ -54,7 +54,8 @@ def read_elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) 
         if isinstance(use, ast.Call) and muted(script, use):
             continue
         guards = script.guards.around(use)
-        if not any(g.condition.partial for g in guards) and script.guards.on_every_rank(use):
+        everywhere = not any(g.condition.partial for g in guards) and script.guards.on_every_rank(use)
+        if everywhere or any(g.condition.keeps_off(root) for g in guards):
             return use
     return None
 

@@ -25,6 +25,7 @@ from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.meshes import Meshes
 from grader.checks.source.metric_reductions import Reductions
 from grader.checks.source.networks import Networks
+from grader.checks.source.property_reads import properties_called
 from grader.checks.source.rank_guards import Guards
 from grader.checks.source.rank_tests import Conditions
 from grader.checks.source.ranks import Ranks
@@ -77,7 +78,7 @@ class Script:
         self.graph = Calls(trees, self.names, self.scopes)
         self.values = Values(trees, self.names, self.scopes, self.graph)
         self.ranks = Ranks(self.names, self.graph, self.values)
-        self.conditions = Conditions(self.names, self.graph, self.values, self.ranks)
+        self.conditions = Conditions(self.names, self.scopes, self.graph, self.values, self.ranks)
         self.owners = LoopOwners(trees, self.names, self.graph)
         self.guards = Guards(self.names, self.graph, self.conditions, self.owners)
         self.training = Training(trees, self.names, self.graph, self.values, self.owners)
@@ -226,7 +227,7 @@ def parse(submission: Submission, *, launched: bool | None = True) -> Script:
             else:
                 trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed))
     reads("")
-    return Script(submission, () if problems else tuple(trees), tuple(problems), launched)
+    return Script(submission, () if problems else properties_called(tuple(trees)), tuple(problems), launched)
 
 
 def unread(submission: Submission, problem: tuple[str, str, str]) -> Script:

@@ -9,7 +9,7 @@ import ast
 
 from grader.checks.source.file_writes import appends
 from grader.checks.source.rank_paths import same_for_all
-from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 

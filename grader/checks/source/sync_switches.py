@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.gradient_accumulation import Accumulation
-from grader.checks.source.rank_tests import Conditions, RankSet
+from grader.checks.source.rank_sets import RankSet
+from grader.checks.source.rank_tests import Conditions
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.syntax_tree import Tree
 

@@ -29,6 +29,25 @@ WITHS = (ast.With, ast.AsyncWith)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
+class PropertyRead(ast.Call):
+    """`meter.avg` where that runs a method: a call of `meter.avg`, written as an attribute."""
+
+    func: ast.Attribute
+
+    @property
+    def value(self) -> ast.expr:
+        """What stands before the dot."""
+        return self.func.value
+
+    @property
+    def attr(self) -> str:
+        """The property's name."""
+        return self.func.attr
+
+
+PropertyRead.__name__ = ast.Attribute.__name__  # `ast.unparse` writes nodes by the names of their classes
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """One binding of a name, or of an attribute or key of a name, in a scope.

@@ -20,6 +20,7 @@ from grader.checks.source.syntax_nodes import (
     Function,
     Loop,
     Place,
+    PropertyRead,
     Scope,
     ancestors,
     end,
@@ -216,11 +217,10 @@ class Tree:
 
     def _call(self, node: ast.Call, scope: ast.AST) -> None:
         self._calls.append(node)
-        func = node.func
-        if isinstance(func, ast.Attribute) and func.attr == "update" and isinstance(func.value, ast.Name):
+        if isinstance(f := node.func, ast.Attribute) and f.attr == "update" and isinstance(f.value, ast.Name):
             for k in node.keywords:  # as `settings["device"] = …`
-                key, statement = f"{func.value.id}[{k.arg!r}]", self.parent[node]
-                self._define(scope, Definition(key, statement, k.value, (), "assign", end(node)))
+                key = f"{f.value.id}[{k.arg!r}]"
+                self._define(scope, Definition(key, self.parent[node], k.value, (), "assign", end(node)))
 
     def _for(self, node: ast.For | ast.AsyncFor, scope: ast.AST) -> None:
         self.loops.append(node)
@@ -286,7 +286,8 @@ def _by_scope(name: str) -> Any:
 
 
 _NOTES: dict[type[ast.AST], Any] = {
-    ast.Call: Tree._call, ast.While: _listing("loops"), ast.If: _listing("ifs"), ast.Try: _listing("tries"),
+    ast.Call: Tree._call, PropertyRead: _listing("_calls"), ast.While: _listing("loops"),
+    ast.If: _listing("ifs"), ast.Try: _listing("tries"),
     ast.Break: _listing("exits"), ast.Continue: _listing("exits"), ast.Attribute: Tree._attribute,
     ast.Subscript: Tree._subscript, ast.Constant: Tree._constant, ast.Assign: Tree._assign,
     ast.AnnAssign: Tree._targeted, ast.AugAssign: Tree._targeted, ast.NamedExpr: Tree._targeted, ast.For: Tree._for,

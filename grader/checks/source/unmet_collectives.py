@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from grader.checks.source.collectives import CollectiveCall
 from grader.checks.source.early_exits import leaves_a_loop
 from grader.checks.source.rank_guards import Guard
-from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 
 

@@ -6,30 +6,37 @@ Where `value_sources` follows one value to what it is, this takes along whatever
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from grader.checks.source.collected_values import collected_into
 from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
+from grader.checks.source.object_fields import Fields
 from grader.checks.source.reaching_assignments import Scopes
-from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, Definition, children
+from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Definition, children, items_of
 
 _MAX_NODES = 4000
+_MAX_DEPTH = 3
 
 
 class Closures:
-    """Parts of values; `given` finds what a parameter receives, `run_by` the functions that a call runs."""
+    """Parts of values.
+
+    `origins` finds what a value is, `given` what a parameter receives, `run_by` the functions that a call runs.
+    """
 
     def __init__(
         self,
         names: Names,
         scopes: Scopes,
         results: Results,
+        fields: Fields,
+        origins: Callable[[ast.AST], Sequence[ast.AST]],
         given: Callable[[Definition], Iterable[ast.AST]],
         run_by: Callable[[ast.Call], Iterable[ast.AST]],
     ) -> None:
-        self._names, self._scopes, self._results = names, scopes, results
-        self._given, self._run_by = given, run_by
+        self._names, self._scopes, self._results, self._fields = names, scopes, results, fields
+        self._origins, self._given, self._run_by = origins, given, run_by
         self._known: dict[ast.AST, Set[ast.AST]] = {}
         self._grown: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         self._sources: dict[ast.AST, tuple[list[ast.AST], list[ast.AST]]] = {}
@@ -73,7 +80,9 @@ class Closures:
         if isinstance(node, FUNCTIONS):
             return [], []  # one that is handed on: what it gives back counts where it is called
         # A loop's variable is made of what the loop goes through, not of all that the loop does.
-        sources: list[ast.AST] = [node.iter] if isinstance(node, ast.For | ast.AsyncFor) else children(node)
+        sources: list[ast.AST] = (
+            [node.iter] if isinstance(node, ast.For | ast.AsyncFor) else self._pieces(node)
+        )
         statements: list[ast.AST] = []
         name = None
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -84,7 +93,8 @@ class Closures:
         if name is not None:
             for definition in self._scopes.reaching(name, node):
                 if definition.value is not None:
-                    sources.append(definition.value)
+                    unpacked = definition.path if definition.kind in ("assign", "with") else ()
+                    sources += self._unpacked(definition.value, unpacked, _MAX_DEPTH) or [definition.value]
                     if definition.kind == "augment":
                         statements.append(definition.node)
                 elif definition.kind == "parameter":
@@ -93,3 +103,30 @@ class Closures:
             for target in self._run_by(node):
                 sources += self._results.of(node, target)
         return sources, statements
+
+    def _pieces(self, node: ast.AST) -> list[ast.AST]:
+        """What stands right below a node; of a part of something that the script made itself, only that part."""
+        found: list[Sequence[ast.AST]] = []
+        if isinstance(node, ast.Attribute):
+            found = [self._fields.fixed(o, node.attr) for o in self._origins(node.value)]
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            # A list, or what something was added to, may hold anything by now.
+            filled = isinstance(node.value, ast.Name) and bool(self._added_to(node.value))
+            wholes = () if filled else self._origins(node.value)
+            found = [() if isinstance(o, ast.List) else list(items_of(o, node.slice.value)) for o in wholes]
+        return [part for parts in found for part in parts] if all(found) and found else children(node)
+
+    def _unpacked(self, value: ast.AST, path: tuple[int, ...], depth: int) -> list[ast.AST]:
+        """What comes into one of several names; nothing where the text does not show it."""
+        if not path or not depth:
+            return [] if path else [value]
+        if isinstance(value, DISPLAYS):
+            written = 0 <= path[0] < len(value.elts) and not any(
+                isinstance(e, ast.Starred) for e in value.elts
+            )
+            return self._unpacked(value.elts[path[0]], path[1:], depth) if written else []
+        made: list[ast.expr] = []
+        if isinstance(value, ast.Call):
+            made = [result for target in self._run_by(value) for result in self._results.of(value, target)]
+        parts = [self._unpacked(result, path, depth - 1) for result in made]
+        return [part for found in parts for part in found] if all(parts) else []

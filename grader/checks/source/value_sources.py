@@ -14,9 +14,11 @@ from grader.checks.source.attributes import Attributes
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.decorated_functions import DecoratedFunctions
 from grader.checks.source.decorators import is_property
-from grader.checks.source.framework_words import handed_on, unpacked
+from grader.checks.source.framework_words import unpacked
 from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
+from grader.checks.source.object_fields import Fields
+from grader.checks.source.passed_through import passed_through
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import (
     DISPLAYS,
@@ -32,26 +34,19 @@ from grader.checks.source.syntax_nodes import (
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.value_closures import Closures
 
-# Methods that return the object itself (or the same module elsewhere): the value stays who it is.
-_SAME_OBJECT = {
-    "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "requires_grad_", "share_memory", "to", "train",
-    "xpu",
-}  # fmt: skip
-# Of an exit stack: what `with` would give.
-_ENTERING = {"enter_async_context", "enter_context"}
-_SAME_ARGUMENT = {"torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.jit.script"}
-_LOADER_PARTS = {"sampler", "batch_sampler", "dataset"}
 # What may hold another expression's value; everything else is its own origin.
 _FOLLOWED = (*READS, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
+_CHOOSING = (ast.IfExp, ast.BoolOp, ast.Subscript)
 _MAX_DEPTH = 25
 
 
 class Way(Enum):
-    """How a value is followed: into the results of functions, up to their calls, or into results and by pieces."""
+    """How a value is followed: into the results of functions, up to their calls, by pieces, up to a choice."""
 
     RESULTS = "results"
     CALLS = "calls"
     PIECES = "pieces"
+    CHOICES = "choices"
 
 
 class Piece(ast.AST):
@@ -64,6 +59,7 @@ class Values:
     def __init__(self, trees: tuple[Tree, ...], names: Names, scopes: Scopes, calls: Calls) -> None:
         self._trees, self._names, self._scopes, self._calls = trees, names, scopes, calls
         self._attributes = Attributes(trees, names, calls)
+        self._fields = Fields(names, calls, self._attributes)
         self._decorated = DecoratedFunctions(names, calls)
         self._origins: dict[Way, dict[ast.AST, tuple[ast.AST, ...]]] = {way: {} for way in Way}
         self._pieces: dict[tuple[ast.AST, object], Piece] = {}
@@ -72,6 +68,8 @@ class Values:
             names,
             scopes,
             self._results,
+            self._fields,
+            self.origins,
             lambda parameter: self._from_parameter(parameter, Way.CALLS, 1),
             lambda call: self._run_by(call, 1),
         )
@@ -90,6 +88,10 @@ class Values:
         Of `store, rank, number = next(rendezvous(…))` all three have one origin, but three pieces.
         """
         return self._follow(node, Way.PIECES, 0)
+
+    def choices(self, node: ast.AST) -> tuple[ast.AST, ...]:
+        """The same, where `a if test else b` and `a or b` stay whole, and so does what a list holds by now."""
+        return self._follow(node, Way.CHOICES, 0)
 
     def constant(self, node: ast.AST | None) -> object:
         """The value of an expression where all its origins are one and the same literal; `UNKNOWN` otherwise."""
@@ -122,7 +124,9 @@ class Values:
         return known[node]
 
     def _step(self, node: ast.AST, way: Way, depth: int) -> Iterable[ast.AST]:
-        if isinstance(node, ast.Name):
+        if way is Way.CHOICES and isinstance(node, _CHOOSING):
+            yield node
+        elif isinstance(node, ast.Name):
             definitions = () if node is UNKNOWN else self._scopes.reaching(node.id, node)
             if not definitions:
                 yield node
@@ -164,10 +168,10 @@ class Values:
         elif definition.kind in ("assign", "with") and value is not None:
             found_values = self._follow(value, way, depth)
             for index in definition.path:
-                found_values = tuple(self._unpacked(o, index, way) for o in found_values)
-            for origin in found_values:
                 # An element of a display is an expression of its own and has origins of its own.
-                yield from self._follow(origin, way, depth) if definition.path else (origin,)
+                parts = [self._unpacked(o, index, way) for o in found_values]
+                found_values = tuple(o for part in parts for o in self._follow(part, way, depth))
+            yield from found_values
         elif definition.kind == "for" and value is not None:
             for origin in self._follow(value, way, depth):
                 if isinstance(origin, DISPLAYS) and not definition.path:
@@ -220,15 +224,14 @@ class Values:
                     yield from self._from_definition(definition, node, way, depth)
                 return
         owners: list[ast.ClassDef] = []
+        given: list[ast.expr] = []
         for origin in self._follow(node.value, way, depth):
             owner = self._calls.built_class(origin)
-            if owner is not None:
+            field = self._fields.given(origin, node.attr)
+            if field is not None:
+                given.append(field)
+            elif owner is not None:
                 owners.append(owner)
-            elif isinstance(origin, ast.Call) and node.attr in _LOADER_PARTS:
-                part = self._calls.argument(origin, node.attr)
-                if part is not None and self._names.qualified(origin.func) == "torch.utils.data.DataLoader":
-                    yield from self._follow(part, way, depth)
-                    return
         own = self._attributes.own_class(node.value)
         for owner in [own] if own else owners:
             method = self._calls.method(owner, node.attr)
@@ -236,11 +239,13 @@ class Values:
                 for made in self._results.written(method) if way is not Way.CALLS else ():
                     yield from self._follow(made, way, depth)
                 return
-        stores = list(self._attributes.stores(node.attr, [own] if own else owners))
+        for field in given:
+            yield from self._follow(field, way, depth)
+        stores = [] if given else list(self._attributes.stores(node.attr, [own] if own else owners))
         for tree, scope, definition in stores:
             if definition in self._scopes.at_end(tree, scope, definition.name):
                 yield from self._from_definition(definition, node, way, depth)
-        if not stores:
+        if not stores and not given:
             whole = [own] if own else owners or self._follow(node.value, way, depth)
             yield from self._pieces_of(whole, node.attr) if way is Way.PIECES else (node,)
 
@@ -261,6 +266,8 @@ class Values:
             yield node
 
     def _unpacked(self, origin: ast.AST, index: int, way: Way) -> ast.AST:
+        if way is Way.CHOICES and isinstance(origin, ast.List):
+            return origin
         part = unpacked(self._names, origin, index)
         return next(iter(self._pieces_of((origin,), index))) if part is origin and way is Way.PIECES else part
 
@@ -269,17 +276,8 @@ class Values:
             yield self._pieces.setdefault((origin, key), Piece())
 
     def _from_call(self, node: ast.Call, way: Way, depth: int) -> Iterable[ast.AST]:
-        func = node.func
-        name = self._names.qualified(func)
-        if isinstance(func, ast.Attribute) and func.attr in _ENTERING and len(node.args) == 1:
-            yield from self._follow(node.args[0], way, depth)
-            return
-        if isinstance(func, ast.Attribute) and func.attr in _SAME_OBJECT and name is None:
-            yield from self._follow(func.value, way, depth)
-            return
-        handed = handed_on(self._names, node)
-        if (name in _SAME_ARGUMENT and node.args) or len(handed) == 1:
-            yield from self._follow(node.args[0], way, depth)
+        if (given := passed_through(self._names, node)) is not None:
+            yield from self._follow(given, way, depth)
             return
         followed = False
         for target in self._run_by(node, depth) if way is not Way.CALLS else ():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 
 PRELUDE = """
@@ -62,9 +62,28 @@ MAIN_ONLY = [
         "def run(me):\n    if me.first:\n        here('a')\n"
         "with joined() as me:\n    run(me)"
     ),
+    "verbose = 1 if rank == 0 else 0\nif verbose:\n    here('a')",
+    "level = 2 if rank == 0 else 0\nif level > 1:\n    here('a')",
+    "role = 'master' if rank == 0 else 'worker'\nif role == 'master':\n    here('a')",
+    "role = 'worker' if rank else 'master'\nif role != 'worker':\n    here('a')",
+    "role = 'worker'\nif rank == 0:\n    role = 'master'\nif role in ('master', 'chief'):\n    here('a')",
+    "role = 'b' if rank else 'a'\nmatch role:\n    case 'b':\n        pass\n    case _:\n        here('a')",
+    "out = path if rank == 0 else None\nif out is not None:\n    here('a')",
+    "out = os.path.join(folder, 'm.pt') if rank == 0 else None\nif out:\n    here('a')",
+    "loud = False\nif rank == 0:\n    loud = True\nif loud:\n    here('a')",
+    "def role():\n    if rank:\n        return 'worker'\n    return 'master'\nif role() == 'master':\n    here('a')",
+    (
+        "class Role(enum.Enum):\n    MASTER = enum.auto()\n    WORKER = enum.auto()\n"
+        "role = Role.MASTER if rank == 0 else Role.WORKER\nif role is Role.MASTER:\n    here('a')"
+    ),
 ]
 
 EVERY_RANK = [
+    "n = 1 if rank == 0 else 2\nif n:\n    here('a')",
+    "n = 1 if debug else 2\nif n == 1:\n    here('a')",
+    "found = [path if rank == 0 else None]\ndist.broadcast_object_list(found)\nif found[0]:\n    here('a')",
+    "found = [path if rank == 0 else None]\nshare(found)\n(out,) = found\nif out is not None:\n    here('a')",
+    "out = (path if rank == 0 else None) or default\nif out is not None:\n    here('a')",
     "here('a')",
     "if verbose:\n    here('a')",
     "if world_size > 1:\n    here('a')",
@@ -201,6 +220,7 @@ def test_other_numbers_are_some_ranks(script: Callable[..., Script], here: Any) 
         guard = found.guards.partial(here(found, label))
         assert guard is not None
         assert guard.condition.which is RankSet.SOME
+        assert [guard.condition.keeps_off(other) for other in (0, 3)] == [label == "a", False]
 
 
 def test_guards_cross_files(script: Callable[..., Script], here: Any) -> None:

@@ -61,6 +61,10 @@ def test_names_through_modules_of_the_submission(script: Callable[..., Script]) 
         "x = dict(k=7, l=3)\nhere('a', x['k'])",
         "x = dict(k=3)\nx.update(k=7)\nhere('a', x['k'])",
         "if (x := 7):\n    here('a', x)",
+        "class C:\n    k: int\n    n: int = 3\nc = C(2, n=7)\nhere('a', c.n)",
+        "class C:\n    k: int\n    n: int = 3\nc = C(2, 7)\nhere('a', c.n)",
+        "from types import SimpleNamespace\nc = SimpleNamespace(k=3, n=7)\nhere('a', c.n)",
+        "def f():\n    return 3, 7\n(_, x), y = f(), 2\nhere('a', x)",
         "x = 3\nif flag:\n    x = 7\nelse:\n    x = 7\nhere('a', x)",
         "def f():\n    if flag:\n        x = 3\n        return\n    else:\n        x = 7\n    here('a', x)\nf()",
         "def f(**options):\n    return 7\nhere('a', f(k=3))",
@@ -78,6 +82,65 @@ def test_names_through_modules_of_the_submission(script: Callable[..., Script]) 
 def test_values_are_followed_to_their_source(script: Callable[..., Script], here: Any, text: str) -> None:
     found = script(text)
     assert found.values.constant(here(found, "a").args[1]) == 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    return rank, seed\n_, x = f()\nhere('a', x)",
+        "def f(a):\n    return rank, a\n_, a = f(seed)\nhere('a', a.x)",
+        "def f():\n    return {'r': rank, 's': seed}\nhere('a', f()['s'])",
+        "class C:\n    r: int\n    s: int\nhere('a', C(rank, seed).s)",
+        "from types import SimpleNamespace\nc = SimpleNamespace(r=rank, s=seed)\nhere('a', c.s)",
+        "class C:\n  def __init__(self, r, s):\n    self.r, self.s = r, 0\n    self.t = s\nhere('a', C(rank, seed).t)",
+    ],
+)
+def test_a_part_is_made_of_what_was_put_there_alone(
+    script: Callable[..., Script], here: Any, text: str
+) -> None:
+    found = script(text)
+    parts = {n.id for n in found.values.closure(here(found, "a").args[1]) if isinstance(n, ast.Name)}
+    assert "seed" in parts
+    assert "rank" not in parts
+
+
+def test_what_methods_change_may_be_made_of_all_that_an_object_is_given(
+    script: Callable[..., Script], here: Any
+) -> None:
+    text = "class C:\n  def __init__(self): self.n = 0\n  def put(self, v): self.n = v\n"
+    found = script(f"{text}c = C(rank)\nhere('a', c.n)")
+    assert any(
+        isinstance(n, ast.Name) and n.id == "rank" for n in found.values.closure(here(found, "a").args[1])
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class A:\n  @property\n  def v(self): return go()\nx = A()\nhere('a', x.v)",
+        "class A:\n  @cached_property\n  def v(self): return go()\ndef f(x):\n  here('a', x.v)\nf(A())",
+        "class B:\n  @property\n  def v(self): return go()\nclass A(B):\n  def f(self): here('a', self.v)",
+    ],
+)
+def test_reading_a_property_is_a_call(script: Callable[..., Script], here: Any, text: str) -> None:
+    found = script(text)
+    read = here(found, "a").args[1]
+    assert isinstance(read, ast.Call)
+    assert [getattr(t, "name", "") for t in found.graph.targets(read)] == ["v"]
+    assert ast.unparse(read) == found.quote(read).strip("`")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class A:\n  @property\n  def v(self): return 7\nx = A()\nhere('a', x.v)",
+        "class A:\n  @property\n  def v(self): return go()\nhere('a', unknown.v)",
+        "class A:\n  def v(self): return go()\nx = A()\nhere('a', x.v)",
+    ],
+)
+def test_other_attributes_are_none(script: Callable[..., Script], here: Any, text: str) -> None:
+    found = script(text)
+    assert isinstance(here(found, "a").args[1], ast.Attribute)
 
 
 @pytest.mark.parametrize(

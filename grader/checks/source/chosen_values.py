@@ -1,0 +1,150 @@
+"""Values between which a test of the rank has chosen: `role = "main" if rank == 0 else "worker"`, a writer or None.
+
+Asking for such a value later (`if role == "main":`, `if writer:`) is the same test once more. What comes out of a list
+is not followed: a broadcast may have filled it.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from grader.checks.source.library_names import Names
+from grader.checks.source.rank_sets import NOTHING, Condition, all_of
+from grader.checks.source.reaching_assignments import Scopes
+from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, literal, name_of
+from grader.checks.source.value_sources import Values
+
+_MAX_DEPTH = 6
+_MAX_NESTED = 6
+"""So many choices may hang on each other: what was chosen by a test of what was chosen."""
+_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
+    ast.Eq: operator.eq, ast.Is: operator.eq, ast.NotEq: operator.ne, ast.IsNot: operator.ne,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """One of several values, and the ranks that may have it."""
+
+    value: ast.AST
+    condition: Condition
+
+
+class ChosenValues:
+    """Such values over all files; `test` says what a condition tells of ranks."""
+
+    def __init__(
+        self, names: Names, scopes: Scopes, values: Values, test: Callable[[ast.AST], Condition]
+    ) -> None:
+        self._names, self._scopes, self._values, self._test = names, scopes, values, test
+        self._known: dict[ast.AST, tuple[_Choice, ...]] = {}
+        self._nested = 0
+
+    def true(self, node: ast.expr) -> Condition:
+        """Which ranks have something in a value, where the others have `None`, `0` or nothing else that counts."""
+        return self._where(node, _truth)
+
+    def given(self, node: ast.expr) -> Condition:
+        """Which ranks have anything but `None` in a value."""
+        return self._where(node, lambda value: False if literal(value) is None else None)
+
+    def compared(self, node: ast.expr, op: ast.cmpop, others: Iterable[ast.expr]) -> Condition:
+        """For which ranks a comparison with written values holds; with several of them, for any."""
+        constants = [self._constant(other) for other in others]
+        if UNKNOWN in constants or not constants:
+            return NOTHING
+        negative = isinstance(op, ast.NotIn)
+        holds: Callable[[Any, Any], object] = _COMPARED.get(type(op), operator.eq)
+
+        def outcome(value: ast.AST) -> bool | None:
+            own = self._constant(value)
+            try:
+                found = own is not UNKNOWN and any(holds(own, other) for other in constants)
+            except TypeError:
+                return None
+            return None if own is UNKNOWN else found is not negative
+
+        return self._where(node, outcome)
+
+    def _where(self, node: ast.expr, outcome: Callable[[ast.AST], bool | None]) -> Condition:
+        """For which ranks something holds that is surely false (`False`) for some of the values."""
+        if self._nested >= _MAX_NESTED:
+            return NOTHING
+        self._nested += 1
+        choices = self._choices(node)
+        self._nested -= 1
+        failing = [c.condition for c in choices if outcome(c.value) is False]
+        rest = [c.condition for c in choices if outcome(c.value) is not False]
+        if not failing or not rest:
+            return NOTHING
+        if (held := _common(rest)).partial:
+            return held
+        return _common(failing).negated()
+
+    def _constant(self, node: ast.AST) -> object:
+        """What an expression writes out; of an enumeration's member its place, which no other member has."""
+        origins = self._values.origins(node)
+        if len(origins) != 1 or origins[0] is UNKNOWN:
+            return UNKNOWN
+        owner = self._names.tree(origins[0]).scope(origins[0])
+        if isinstance(owner, ast.ClassDef) and any(name_of(base).endswith("Enum") for base in owner.bases):
+            return origins[0]
+        return literal(origins[0])
+
+    def _choices(self, node: ast.AST, depth: int = 0) -> tuple[_Choice, ...]:
+        if node not in self._known:
+            if depth > _MAX_DEPTH:
+                return (_Choice(node, NOTHING),)
+            self._known[node] = ()  # what a cycle adds to itself is nothing new
+            self._known[node] = tuple(dict.fromkeys(self._split(node, depth + 1)))
+        return self._known[node]
+
+    def _split(self, node: ast.AST, depth: int) -> Iterable[_Choice]:
+        if isinstance(node, ast.IfExp):
+            condition = self._test(node.test)
+            parts: list[tuple[Condition, ast.AST]] = [
+                (condition, node.body),
+                (condition.negated(), node.orelse),
+            ]
+        else:
+            origins = self._assigned(node) or self._values.choices(node)
+            parts = [(self._around(origin), origin) for origin in origins if origin is not node]
+        if not parts:
+            yield _Choice(node, NOTHING)
+        for condition, part in parts:
+            for choice in self._choices(part, depth):
+                yield _Choice(choice.value, all_of([condition, choice.condition]))
+
+    def _assigned(self, node: ast.AST) -> list[ast.expr]:
+        """What plain assignments have put into a name; nothing where it may also come from elsewhere."""
+        found = self._scopes.reaching(node.id, node) if isinstance(node, ast.Name) else ()
+        values = [d.value for d in found if d.kind == "assign" and not d.path and d.value is not None]
+        return values if len(values) == len(found) else []
+
+    def _around(self, node: ast.AST) -> Condition:
+        """Which ranks come to a place, by the tests of its own function."""
+        tree = self._names.tree(node)
+        child, above = node, tree.parent.get(node)
+        while above is not None and not isinstance(child, FUNCTIONS):
+            if isinstance(above, ast.If) and child is not above.test:
+                condition = self._test(above.test)
+                if condition.partial:
+                    return condition if child in above.body else condition.negated()
+            child, above = above, tree.parent.get(above)
+        return NOTHING
+
+
+def _truth(value: ast.AST) -> bool | None:
+    written = literal(value)
+    return None if written is UNKNOWN else bool(written)
+
+
+def _common(conditions: list[Condition]) -> Condition:
+    """What all of them say alike."""
+    same = {c.which for c in conditions} == {conditions[0].which}
+    return Condition(conditions[0].which, all(c.sure for c in conditions)) if same else NOTHING
