@@ -53,7 +53,8 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled
 epochs are never equal by chance, and neither are the shares of ranks. One pass needs no new order, and a set that is
-never shuffled has none to renew. In the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`.
+never shuffled has none to renew. In the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`,
+or what does the same: `sampler.epoch = epoch`, or a new sampler in each epoch with the epoch's number in its seed.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
-from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
+from grader.checks.source.epoch_numbers import drawn_again, numbered_otherwise, retell_epoch, tell_epoch
 from grader.checks.source.missed_epochs import may_mean, missed_epochs, takes_epoch, tells, untold
 from grader.checks.source.orders_by_hand import divided, orders_read
 from grader.checks.source.script import UNKNOWN, Script
@@ -108,7 +109,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             if shuffles is not None and script.values.constant(shuffles) is not True:
                 continue
             calls = [n for n in told if may_mean(script, n, sampler)]
-            if not any(tells(script, n) for n in calls):
+            if not any(tells(script, n) for n in calls) and not numbered_otherwise(script, loader, sampler):
                 fix = _fix(script, loader, sampler, calls)
                 yield _source_hit(script, sampler, calls, told, fix)
 
