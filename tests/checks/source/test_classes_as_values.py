@@ -15,7 +15,7 @@ WRAPS = [
     "WRAPPERS = {'ddp': DDP, 'none': nn.Identity}\nmodel = WRAPPERS['ddp'](net)",
     "WRAPPERS = {'ddp': DDP, 'none': nn.Identity}\nmodel = WRAPPERS[kind](net)",
     "model = (DDP if world_size > 1 else nn.Identity)(net)",
-    "class Strategy:\n    wrapper = DDP\n    def wrap(self, m):\n        return self.wrapper(m)\nmodel = Strategy().wrap(net)",
+    "class How:\n    wrapper = DDP\n    def wrap(self, m):\n        return self.wrapper(m)\nmodel = How().wrap(net)",
     "model = getattr(torch.nn.parallel, 'DistributedDataParallel')(net)",
     "wrapper = getattr(nn.parallel, 'DistributedDataParallel')\nmodel = wrapper(net)",
     "def wrapped(how, m):\n    return how(m)\nmodel = wrapped(DDP, net)",
