@@ -141,6 +141,10 @@ class Guards:
                 tests.append((above.test, child in above.body))
             elif isinstance(above, ast.IfExp) and child is not above.test:
                 self._note(found, above.test, child is above.body)
+            elif isinstance(above, ast.For | ast.AsyncFor) and child in above.body:
+                condition = self._rounds(above.iter)
+                if condition.which is not RankSet.ALL:
+                    found.append(Guard(condition, above.iter))
             elif isinstance(above, ast.Match) and isinstance(child, ast.match_case):
                 condition = self._conditions.of_case(above, child)
                 if condition.which is not RankSet.ALL:
@@ -159,6 +163,16 @@ class Guards:
         if left is not None and left.condition.which is not RankSet.ALL:
             found.append(left)
         return found
+
+    def _rounds(self, gone_through: ast.expr) -> Condition:
+        """The ranks on which a loop comes to its body at all; of a generator, those on which it yields anything."""
+        targets = self._calls.targets(gone_through) if isinstance(gone_through, ast.Call) else ()
+        yields = [y for t in targets for y in self._names.tree(t).yields.get(t, ())]
+        guards = [self.partial(y) for y in yields]
+        for which in (RankSet.MAIN, RankSet.OTHERS) if yields else ():
+            if all(g is not None and g.condition.which is which for g in guards):
+                return Condition(which)
+        return Condition(RankSet.ALL) if yields else self._conditions.filled(gone_through)
 
     def _stands(self, test: ast.expr, holds: bool, tests: list[tuple[ast.expr, bool]]) -> bool:
         """Whether the test of an early exit says something of ranks that the tests further in don't refute."""
