@@ -54,7 +54,8 @@ dist.destroy_process_group()
 In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled
 epochs are never equal by chance, and neither are the shares of ranks. One pass needs no new order, and a set that is
 never shuffled has none to renew. In the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`
-on it that every rank comes by.
+on it that every rank comes by, or what does the same: `sampler.epoch = epoch`, or a new sampler in each epoch with the
+epoch's number in its seed.
 """
 
 from __future__ import annotations

@@ -65,6 +65,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, not_re
 from grader.checks.source.average_fixes import of_the_step
 from grader.checks.source.backward_causes import reduced_loss, second_backward
 from grader.checks.source.causes import lines
+from grader.checks.source.classes_as_values import used_as_value
 from grader.checks.source.collectives import INIT
 from grader.checks.source.gradient_causes import (
     averaged_in_vain,
@@ -76,6 +77,7 @@ from grader.checks.source.gradient_causes import (
 from grader.checks.source.late_waits import late_wait
 from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
+from grader.checks.source.training_loops import DDP
 from grader.checks.source.withheld_exchanges import withheld
 from grader.model.finding import SEEN_RIGHT, Severity
 from grader.model.fix import Fix
@@ -121,6 +123,7 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
         or script.names.foreign
         or script.averaging.may_exchange
         or script.calls("torch.nn.parallel.DataParallel")
+        or used_as_value(script.trees, script.names, DDP)  # may wrap where nobody sees it
     ):
         return
     if any(script.replicas.on_some_ranks(s) is not None for s in reached):

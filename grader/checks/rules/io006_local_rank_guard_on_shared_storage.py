@@ -74,6 +74,9 @@ _LOCAL_VARIABLES = {
     "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
 }  # fmt: skip
 _LOCAL_CALLS = {"torch.distributed.get_node_local_rank", "horovod.torch.local_rank"}
+_ALL_PROCESSES = {
+    "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "torch.distributed.get_world_size", "horovod.torch.size",
+}  # fmt: skip
 _LOCAL_NAME = re.compile(r"local_?(rank|main|master|zero)|is_local|rank_?local", re.IGNORECASE)
 # In a path: what differs from machine to machine, or lies on a disk of the machine's own.
 _OWN_DISK = re.compile(
@@ -132,6 +135,8 @@ def _kind(script: Script, node: ast.expr) -> str:
     above = script.names.tree(node).parent.get(node)
     if isinstance(above, ast.BinOp | ast.Attribute) or (isinstance(above, ast.Call) and node is above.func):
         return ""  # a part of something that is judged as a whole
+    if _numbers_machine(script, node):
+        return "global"  # beside the local rank it tells one process from all others
     if not script.ranks.rank(node):
         return _predicate(script, node)
     origins = script.values.origins(node)
@@ -165,10 +170,30 @@ def _local(script: Script, origin: ast.AST, node: ast.expr) -> bool:
     if isinstance(inner, ast.Call):
         return script.names.qualified(inner.func) in _LOCAL_CALLS or name_of(inner) == "local_rank"
     if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
-        return bool(script.ranks.rank(inner.left) and script.ranks.world(inner.right))
+        per_machine = script.ranks.world(inner.right) and not _counts_all(script, inner.right)
+        return bool(script.ranks.rank(inner.left) and per_machine)
     if isinstance(inner, ast.Name | ast.Attribute | ast.arg):
         return bool(_LOCAL_NAME.search(name_of(inner)))
     return bool(_LOCAL_NAME.search(name_of(node)))
+
+
+def _counts_all(script: Script, size: ast.expr) -> bool:
+    """Whether a number of processes is that of all machines together: a rank modulo it is the rank itself."""
+    origins = script.values.origins(size)
+    return any(
+        script.ranks.environment(o) in _ALL_PROCESSES
+        or (isinstance(o, ast.Call) and script.names.qualified(o.func) in _ALL_PROCESSES)
+        for o in origins
+    )
+
+
+def _numbers_machine(script: Script, node: ast.expr) -> bool:
+    """`node` of `init_process_group(rank=node * gpus + gpu)`."""
+    given = [script.argument(c, "rank") for c in script.calls(INIT)]
+    sums = [o for g in given if g is not None for o in script.values.origins(g) if isinstance(o, ast.BinOp)]
+    products = [n for s in sums for n in walk(s) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)]
+    factors = {p for n in products for f in (n.left, n.right) for p in script.values.pieces(f)}
+    return not script.ranks.world(node) and not factors.isdisjoint(script.values.pieces(node))
 
 
 def _joins_with(script: Script, origins: tuple[ast.AST, ...]) -> bool:

@@ -106,6 +106,11 @@ class Calls:
         nodes = [self.definition(b) for b in owner.bases]
         return [n for n in nodes if isinstance(n, ast.ClassDef)]
 
+    def family(self, owner: ast.ClassDef, depth: int = 5) -> list[ast.ClassDef]:
+        """A class with all that it inherits from, as far as the submission defines it."""
+        further = self.bases(owner) if depth else []
+        return [owner, *(c for base in further for c in self.family(base, depth - 1))]
+
     def definition(self, node: ast.AST) -> ast.AST | None:
         """The function or class of this submission that an expression names."""
         if node not in self._definitions:

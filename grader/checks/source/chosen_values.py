@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.collected_values import collected_into
 from grader.checks.source.library_names import Names
-from grader.checks.source.rank_sets import NOTHING, Condition, all_of
+from grader.checks.source.rank_sets import NOTHING, Condition, all_of, common
 from grader.checks.source.reaching_assignments import Scopes
-from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, literal, name_of
+from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, children, literal, name_of
 from grader.checks.source.value_sources import Values
 
 _MAX_DEPTH = 6
@@ -28,7 +30,7 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class Choice:
     """One of several values, and the ranks that may have it."""
 
     value: ast.AST
@@ -39,15 +41,32 @@ class ChosenValues:
     """Such values over all files; `test` says what a condition tells of ranks."""
 
     def __init__(
-        self, names: Names, scopes: Scopes, values: Values, test: Callable[[ast.AST], Condition]
+        self,
+        names: Names,
+        scopes: Scopes,
+        calls: Calls,
+        values: Values,
+        test: Callable[[ast.AST], Condition],
     ) -> None:
-        self._names, self._scopes, self._values, self._test = names, scopes, values, test
-        self._known: dict[ast.AST, tuple[_Choice, ...]] = {}
+        self._names, self._scopes, self._calls, self._values, self._test = names, scopes, calls, values, test
+        self._known: dict[ast.AST, tuple[Choice, ...]] = {}
         self._nested = 0
 
     def true(self, node: ast.expr) -> Condition:
         """Which ranks have something in a value, where the others have `None`, `0` or nothing else that counts."""
-        return self._where(node, _truth)
+        return self._where(node, self._truth)
+
+    def made_by(self, node: ast.expr, classes: Iterable[ast.expr]) -> Condition:
+        """Which ranks have an object of one of these classes in a value, where the others have one of another."""
+        wanted = {self._calls.definition(c) for c in classes}
+
+        def outcome(value: ast.AST) -> bool | None:
+            owner = self._calls.built_class(value)
+            if owner is None:
+                return False if literal(value) is None else None
+            return not wanted.isdisjoint(self._calls.family(owner))
+
+        return self._where(node, outcome)
 
     def given(self, node: ast.expr) -> Condition:
         """Which ranks have anything but `None` in a value."""
@@ -76,15 +95,15 @@ class ChosenValues:
         if self._nested >= _MAX_NESTED:
             return NOTHING
         self._nested += 1
-        choices = self._choices(node)
+        choices = self.choices(node)
         self._nested -= 1
         failing = [c.condition for c in choices if outcome(c.value) is False]
         rest = [c.condition for c in choices if outcome(c.value) is not False]
         if not failing or not rest:
             return NOTHING
-        if (held := _common(rest)).partial:
+        if (held := common(rest)).partial:
             return held
-        return _common(failing).negated()
+        return common(failing).negated()
 
     def _constant(self, node: ast.AST) -> object:
         """What an expression writes out; of an enumeration's member its place, which no other member has."""
@@ -96,15 +115,16 @@ class ChosenValues:
             return origins[0]
         return literal(origins[0])
 
-    def _choices(self, node: ast.AST, depth: int = 0) -> tuple[_Choice, ...]:
+    def choices(self, node: ast.AST, depth: int = 0) -> tuple[Choice, ...]:
+        """All that a value may be, each with the ranks that may have it."""
         if node not in self._known:
             if depth > _MAX_DEPTH:
-                return (_Choice(node, NOTHING),)
+                return (Choice(node, NOTHING),)
             self._known[node] = ()  # what a cycle adds to itself is nothing new
             self._known[node] = tuple(dict.fromkeys(self._split(node, depth + 1)))
         return self._known[node]
 
-    def _split(self, node: ast.AST, depth: int) -> Iterable[_Choice]:
+    def _split(self, node: ast.AST, depth: int) -> Iterable[Choice]:
         if isinstance(node, ast.IfExp):
             condition = self._test(node.test)
             parts: list[tuple[Condition, ast.AST]] = [
@@ -113,12 +133,12 @@ class ChosenValues:
             ]
         else:
             origins = self._assigned(node) or self._values.choices(node)
-            parts = [(self._around(origin), origin) for origin in origins if origin is not node]
+            parts = [(self.around(origin), origin) for origin in origins if origin is not node]
         if not parts:
-            yield _Choice(node, NOTHING)
+            yield Choice(node, NOTHING)
         for condition, part in parts:
-            for choice in self._choices(part, depth):
-                yield _Choice(choice.value, all_of([condition, choice.condition]))
+            for choice in self.choices(part, depth):
+                yield Choice(choice.value, all_of([condition, choice.condition]))
 
     def _assigned(self, node: ast.AST) -> list[ast.expr]:
         """What plain assignments have put into a name; nothing where it may also come from elsewhere."""
@@ -126,7 +146,7 @@ class ChosenValues:
         values = [d.value for d in found if d.kind == "assign" and not d.path and d.value is not None]
         return values if len(values) == len(found) else []
 
-    def _around(self, node: ast.AST) -> Condition:
+    def around(self, node: ast.AST) -> Condition:
         """Which ranks come to a place, by the tests of its own function."""
         tree = self._names.tree(node)
         child, above = node, tree.parent.get(node)
@@ -138,13 +158,12 @@ class ChosenValues:
             child, above = above, tree.parent.get(above)
         return NOTHING
 
-
-def _truth(value: ast.AST) -> bool | None:
-    written = literal(value)
-    return None if written is UNKNOWN else bool(written)
-
-
-def _common(conditions: list[Condition]) -> Condition:
-    """What all of them say alike."""
-    same = {c.which for c in conditions} == {conditions[0].which}
-    return Condition(conditions[0].which, all(c.sure for c in conditions)) if same else NOTHING
+    def _truth(self, value: ast.AST) -> bool | None:
+        """Whether a value counts as true; of a list that something is added to later, nobody knows."""
+        if not isinstance(value, (*DISPLAYS, ast.Dict, ast.Set)):
+            written = literal(value)
+            return None if written is UNKNOWN else bool(written)
+        tree = self._names.tree(value)
+        targets = [t for t in getattr(tree.statement(value), "targets", ()) if isinstance(t, ast.Name)]
+        grows = any(True for target in targets for _ in collected_into(tree, target))
+        return None if grows else bool(children(value))

@@ -8,7 +8,7 @@ one that looks for a *use* has to ask for more than that a place is listed here.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, READS, Definition, end, name_of, start, walk
@@ -147,10 +147,10 @@ def is_printed(script: Script, node: ast.AST) -> bool:
     return False
 
 
-def all_parts(script: Script, node: ast.expr) -> list[ast.AST]:
-    """All that has a part in a value, as `values.closure`, and also by attributes that another method has set."""
-    found = dict.fromkeys(script.values.closure(node))
+def all_parts(script: Script, node: ast.expr, but: Callable[[ast.AST], bool] | None = None) -> list[ast.AST]:
+    """All that has a part in a value, as `values.parts`, and also by attributes that another method has set."""
+    found = dict.fromkeys(script.values.parts(node, but))
     for attribute in [n for n in found if isinstance(n, ast.Attribute)]:
         for origin in script.values.origins(attribute):
-            found |= dict.fromkeys(script.values.closure(origin))
+            found |= dict.fromkeys(script.values.parts(origin, but))
     return list(found)

@@ -26,11 +26,11 @@ class DecoratedFunctions:
             self._given = {}
             for function in self._calls.functions:
                 for decorator in function.decorator_list:
-                    for first in self._receiving(decorator):
+                    for first in self.receiving(decorator):
                         self._given.setdefault(first, []).append(function)
         return self._given.get(parameter, [])
 
-    def _receiving(self, decorator: ast.expr) -> Iterable[ast.arg]:
+    def receiving(self, decorator: ast.expr) -> Iterable[ast.arg]:
         """The parameters that the function below a decorator goes into."""
         made = isinstance(decorator, ast.Call)
         found = self._calls.definition(decorator.func if isinstance(decorator, ast.Call) else decorator)

@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 
 from grader.checks.source.edits import Edits
-from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import LOOPS, name_of, start, walk
 from grader.checks.source.written_ranks import held_name
 
 _COUNTING = {"range", "tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"}
@@ -30,6 +30,32 @@ def drawn_again(script: Script, loader: ast.Call) -> bool:
             return True
     walks = [c for c in script.calls("iter") if c.args and training.repeated(c)]
     return any(loader in script.values.origins(c.args[0]) for c in walks)
+
+
+def numbered_otherwise(script: Script, loader: ast.Call, sampler: ast.Call) -> bool:
+    """Whether an epoch's number comes into a sampler without `set_epoch`: as its `epoch`, or with its seed."""
+    return _sets_number(script, sampler) or _made_anew(script, loader, sampler)
+
+
+def _sets_number(script: Script, sampler: ast.Call) -> bool:
+    """`sampler.epoch = epoch`, all that `set_epoch` does."""
+    for definition in (d for tree in script.trees for d in tree.attributes.get("epoch", ())):
+        stored = (n for n in walk(definition.node) if isinstance(n, ast.Attribute) and n.attr == "epoch")
+        owners = (n.value for n in stored if isinstance(n.ctx, ast.Store))
+        changes = definition.kind == "augment" or script.values.constant(definition.value) is UNKNOWN
+        told = any(sampler in script.values.origins(owner) for owner in owners)
+        if told and changes and script.training.repeated(definition.node):
+            return True
+    return False
+
+
+def _made_anew(script: Script, loader: ast.Call, sampler: ast.Call) -> bool:
+    """`DistributedSampler(data, seed=epoch)` in the loop over epochs."""
+    seed = script.argument(sampler, "seed")
+    loop = _epoch_loop(script, sampler)
+    if seed is None or loop is None or loop.iter not in script.values.closure(seed):
+        return False
+    return all(_epoch_loop(script, d.loop) is loop for d in script.training.roles(loader).draws if d.trains)
 
 
 def tell_epoch(script: Script, edits: Edits, loader: ast.Call, sampler: ast.Call | None = None) -> None:
@@ -77,11 +103,12 @@ def retell_epoch(script: Script, edits: Edits, calls: list[ast.Attribute]) -> No
 def _epoch_loop(script: Script, node: ast.AST, depth: int = 0) -> ast.For | None:
     """The innermost loop around one that trains, also where a function lies between them."""
     tree = script.names.tree(node)
-    above = tree.parent.get(node)
+    child, above = node, tree.parent.get(node)
     while above is not None and above is not tree.function(node):
-        if isinstance(above, ast.For | ast.While | ast.AsyncFor):
+        # What a loop goes over is made before its first round.
+        if isinstance(above, LOOPS) and child is not getattr(above, "iter", None):
             return above if isinstance(above, ast.For) else None
-        above = tree.parent.get(above)
+        child, above = above, tree.parent.get(above)
     function = tree.function(node)
     sites = script.graph.sites(function) if function is not None else []
     if len(sites) != 1 or sites[0].spawned or depth >= _MAX_DEPTH:

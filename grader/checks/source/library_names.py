@@ -11,7 +11,7 @@ import builtins
 import sys
 from functools import lru_cache
 
-from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, VARIABLES, Definition, end
+from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, VARIABLES, Definition, end, literal
 from grader.checks.source.syntax_tree import Tree
 
 # Public packages that a training script may use and that form no process group, whatever is asked of them.
@@ -115,7 +115,7 @@ class Names:
         """Canonical dotted name of what an expression names; None where it names no import, builtin or local."""
         if node in self._known:
             return self._known[node]
-        if not isinstance(node, VARIABLES) or node is UNKNOWN:
+        if not isinstance(node, (*VARIABLES, ast.Call)) or node is UNKNOWN:
             return None
         self._known[node] = None  # ends `x = x.y` cycles
         self._known[node] = found = self._qualified(node)
@@ -169,12 +169,13 @@ class Names:
         """What `Loader = torch.utils.data.DataLoader` gives another name."""
         only = found[0] if len(found) == 1 else None
         plain = only is not None and only.kind == "assign" and not only.path
-        return self.qualified(only.value) if plain and only and isinstance(only.value, VARIABLES) else None
+        return self.qualified(only.value) if plain and only and only.value else None
 
-    def _qualified(self, node: ast.Name | ast.Attribute) -> str | None:
+    def _qualified(self, node: ast.Name | ast.Attribute | ast.Call) -> str | None:
+        if isinstance(node, ast.Call):
+            return self._asked_for(node)
         if isinstance(node, ast.Attribute):
-            base = self.qualified(node.value)
-            return self._handed_on(f"{base}.{node.attr}") if base else None
+            return self._of(node.value, node.attr)
         found = self.lookup(node.id, node)
         if imported := _imported(found):
             return self._handed_on(imported)
@@ -187,6 +188,17 @@ class Names:
         ):
             return f"{tree.module}.{node.id}"
         return self._alias(found)
+
+    def _of(self, owner: ast.expr, name: str) -> str | None:
+        base = self.qualified(owner)
+        return self._handed_on(f"{base}.{name}") if base else None
+
+    def _asked_for(self, call: ast.Call) -> str | None:
+        """What `getattr(torch.nn.parallel, "DistributedDataParallel")` gives back."""
+        if len(call.args) != 2 or self.qualified(call.func) != "getattr":
+            return None
+        name = literal(call.args[1])
+        return self._of(call.args[0], name) if isinstance(name, str) else None
 
 
 def _imported(found: list[Definition]) -> str:

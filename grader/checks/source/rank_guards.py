@@ -7,9 +7,11 @@ run everywhere nor to be guarded.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.decorated_functions import DecoratedFunctions
 from grader.checks.source.library_names import Names
 from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.rank_sets import Condition, RankSet
@@ -35,6 +37,7 @@ class Guards:
 
     def __init__(self, names: Names, calls: Calls, conditions: Conditions, owners: LoopOwners) -> None:
         self._names, self._calls, self._conditions, self._owners = names, calls, conditions, owners
+        self._decorators = DecoratedFunctions(names, calls)
         self._guards: dict[ast.AST, tuple[Guard, ...]] = {}
         self._reached: dict[ast.AST, bool] = {}
         self._exits: dict[int, list[tuple[ast.If, bool]]] = {}
@@ -42,6 +45,7 @@ class Guards:
     def around(self, node: ast.AST) -> tuple[Guard, ...]:
         """Rank conditions a node runs under inside its own function, innermost first."""
         if node not in self._guards:
+            self._guards[node] = ()  # ends a decorator that decorates itself
             self._guards[node] = tuple(self._local(node))
         return self._guards[node]
 
@@ -107,20 +111,36 @@ class Guards:
         inner = seen | {function} if function is not None else seen
         return bool(sites) and all(self._everywhere(s.call, which, inner) for s in sites)
 
-    def _decorated(self, function: Function) -> ast.expr | None:
-        """The decorator that keeps a function from some ranks."""
+    def _decorated(self, function: Function) -> Guard | None:
+        """The decorator that keeps a function from some ranks; of `ALL` where nobody can tell from which."""
         for decorator in function.decorator_list:
-            named = decorator.func if isinstance(decorator, ast.Call) else decorator
-            # `@hydra.main(…)` marks the entry point, which is no matter of ranks.
-            if MAIN_NAME.search(name_of(named)) and name_of(named) != "main":
-                return decorator
-            local = self._calls.definition(named)
-            if isinstance(local, FUNCTIONS):
-                tree = self._names.tree(local)
-                tests = [i.test for i in tree.ifs if tree.inside(i, local)]
-                if any(self._conditions.of(t).partial for t in tests):
-                    return decorator
+            condition = self._left_to(decorator)
+            if condition is not None:
+                return Guard(condition, decorator)
         return None
+
+    def _left_to(self, decorator: ast.expr) -> Condition | None:
+        """The ranks on which a decorator runs its function, by the tests around the places that use it."""
+        uses = [u for p in self._decorators.receiving(decorator) for u in self._uses(p)]
+        guards = [g for u in uses if (g := self.partial(u)) is not None]
+        if guards:
+            same = len(guards) == len(uses) and len({g.condition.which for g in guards}) == 1
+            return guards[0].condition if same else Condition(RankSet.ALL)
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        # `@hydra.main(…)` marks the entry point, which is no matter of ranks.
+        if not MAIN_NAME.search(name_of(named)) or name_of(named) == "main":
+            return None
+        unclear = self._calls.definition(named) is not None or "first" in name_of(named).lower()
+        return Condition(RankSet.ALL if unclear else RankSet.MAIN)
+
+    def _uses(self, parameter: ast.arg) -> list[ast.Name]:
+        """Where a decorator calls the function that it was given, or gives it back as it is."""
+        tree = self._names.tree(parameter)
+        function = tree.function(parameter)
+        loads = [n for n in tree.loads.get(parameter.arg, ()) if function and tree.inside(n, function)]
+        return [
+            n for n in loads if getattr(tree.parent[n], "func", None) is n or _is_returned(tree.parent, n)
+        ]
 
     def _local(self, node: ast.AST) -> list[Guard]:
         tree = self._names.tree(node)
@@ -136,6 +156,10 @@ class Guards:
                 tests.append((above.test, child in above.body))
             elif isinstance(above, ast.IfExp) and child is not above.test:
                 self._note(found, above.test, child is above.body)
+            elif isinstance(above, ast.For | ast.AsyncFor) and child in above.body:
+                condition = self._rounds(above.iter)
+                if condition.which is not RankSet.ALL:
+                    found.append(Guard(condition, above.iter))
             elif isinstance(above, ast.Match) and isinstance(child, ast.match_case):
                 condition = self._conditions.of_case(above, child)
                 if condition.which is not RankSet.ALL:
@@ -150,10 +174,20 @@ class Guards:
                         if start(branch) < start(child) and self._stands(branch.test, holds, tests):
                             self._note(found, branch.test, holds)
             child, above = above, tree.parent.get(above)
-        decorator = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None
-        if decorator is not None and self._runs_on_one(decorator):
-            found.append(Guard(Condition(RankSet.MAIN), decorator))
+        left = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None
+        if left is not None and left.condition.which is not RankSet.ALL:
+            found.append(left)
         return found
+
+    def _rounds(self, gone_through: ast.expr) -> Condition:
+        """The ranks on which a loop comes to its body at all; of a generator, those on which it yields anything."""
+        targets = self._calls.targets(gone_through) if isinstance(gone_through, ast.Call) else ()
+        yields = [y for t in targets for y in self._names.tree(t).yields.get(t, ())]
+        guards = [self.partial(y) for y in yields]
+        for which in (RankSet.MAIN, RankSet.OTHERS) if yields else ():
+            if all(g is not None and g.condition.which is which for g in guards):
+                return Condition(which)
+        return Condition(RankSet.ALL) if yields else self._conditions.filled(gone_through)
 
     def _stands(self, test: ast.expr, holds: bool, tests: list[tuple[ast.expr, bool]]) -> bool:
         """Whether the test of an early exit says something of ranks that the tests further in don't refute."""
@@ -161,17 +195,6 @@ class Guards:
             return False
         known = {fact for inner, held in tests for fact in _facts(inner, held)}
         return not (known and _refuted(test, holds, known))
-
-    def _runs_on_one(self, decorator: ast.expr) -> bool:
-        """Whether a decorator surely skips its function on the other ranks: a test that only prints does not."""
-        named = decorator.func if isinstance(decorator, ast.Call) else decorator
-        local = self._calls.definition(named)
-        if not isinstance(local, FUNCTIONS):
-            return "first" not in name_of(named).lower()
-        wrapped = {a.arg for a in local.args.args}
-        calls = [c for c in self._names.tree(local).calls_within(local) if name_of(c.func) in wrapped]
-        guards = [self.partial(c) for c in calls]
-        return bool(guards) and all(g is not None and g.condition.which is RankSet.MAIN for g in guards)
 
     def _note(self, found: list[Guard], test: ast.AST, holds: bool) -> None:
         condition = self._conditions.of(test)
@@ -190,6 +213,14 @@ class Guards:
                         found.append((statement, True))
             self._exits[id(block)] = found
         return self._exits[id(block)]
+
+
+def _is_returned(parent: Mapping[ast.AST, ast.AST], node: ast.AST) -> bool:
+    """`return function if rank == 0 else nothing`."""
+    above = parent[node]
+    while isinstance(above, ast.IfExp | ast.BoolOp):
+        above = parent[above]
+    return isinstance(above, ast.Return)
 
 
 def _facts(test: ast.expr, holds: bool) -> set[tuple[str, bool]]:

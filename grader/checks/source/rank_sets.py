@@ -76,3 +76,9 @@ def any_of(parts: list[Condition]) -> Condition:
         return kept[0] if all(c.which is kept[0].which for c in kept) else NOTHING
     same = all(c.which is partial[0].which for c in kept)
     return Condition(partial[0].which if same else RankSet.SOME, same and all(c.sure for c in kept))
+
+
+def common(conditions: list[Condition]) -> Condition:
+    """What all of them say alike."""
+    same = {c.which for c in conditions} == {conditions[0].which}
+    return Condition(conditions[0].which, all(c.sure for c in conditions)) if same else NOTHING

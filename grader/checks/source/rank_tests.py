@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.chosen_values import ChosenValues
+from grader.checks.source.given_roles import GivenRoles
 from grader.checks.source.library_names import Names
 from grader.checks.source.rank_sets import NOTHING, OPPOSITE, Condition, RankSet, all_of, any_of
 from grader.checks.source.ranks import RANK_VARIABLES, WORLD_VARIABLES, Ranks, Strength, key_or_name
@@ -44,7 +45,8 @@ class Conditions:
 
     def __init__(self, names: Names, scopes: Scopes, calls: Calls, values: Values, ranks: Ranks) -> None:
         self._names, self._calls, self._values, self._ranks = names, calls, values, ranks
-        self._chosen = ChosenValues(names, scopes, values, self.of)
+        self._chosen = ChosenValues(names, scopes, calls, values, self.of)
+        self._roles = GivenRoles(names, scopes, values, self._chosen)
         self._conditions: dict[ast.AST, Condition] = {}
 
     def of(self, test: ast.AST, depth: int = 0) -> Condition:
@@ -55,6 +57,18 @@ class Conditions:
             self._conditions[test] = NOTHING
             self._conditions[test] = self._judge(test, depth + 1)
         return self._conditions[test]
+
+    def filled(self, gone_through: ast.expr) -> Condition:
+        """The ranks on which a loop has something to go over: `range(rank == 0)`, `lines if main else []`."""
+        sources = self._values.origins(gone_through)
+        node = sources[0] if len(sources) == 1 else gone_through
+        factors: list[ast.expr] = []
+        if isinstance(node, ast.Call) and self._names.qualified(node.func) == "range":
+            factors = node.args if len(node.args) == 1 else []
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            factors = [node.left, node.right]
+        told = [self.of(f) for f in factors if not self._ranks.rank(f)]
+        return all_of(told) if factors else self._chosen.true(gone_through)
 
     def of_case(self, match: ast.Match, case: ast.match_case) -> Condition:
         """What a `case` says about ranks: of a rank (`case 0:`), of a test of it (`case True:`), of what it chose."""
@@ -88,6 +102,8 @@ class Conditions:
             return self._compared(test, depth)
         if isinstance(test, ast.NamedExpr):
             return self.of(test.value, depth)
+        if isinstance(test, ast.BinOp) and isinstance(test.op, ast.BitAnd):
+            return self._roles.having(test.right, test.left)
         if isinstance(test, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.IfExp | ast.BinOp):
             return self._named(test, depth)
         return NOTHING
@@ -102,6 +118,9 @@ class Conditions:
         if isinstance(test, ast.Call) and made in ("bool", "int"):
             number = made == "int" and self._ranks.rank(test.args[0])
             return Condition(RankSet.OTHERS) if number else self.of(test.args[0], depth)
+        if isinstance(test, ast.Call) and self._names.qualified(test.func) == "isinstance" and test.args:
+            asked = test.args[-1]
+            return self._chosen.made_by(test.args[0], asked.elts if isinstance(asked, ast.Tuple) else [asked])
         name = key_or_name(test)
         found: list[Condition] = []
         for origin in self._values.origins(test):
@@ -173,6 +192,9 @@ class Conditions:
         if isinstance(bound, bool) and isinstance(op, ast.Eq | ast.Is):
             inner = self.of(left, depth)
             return inner if bound else inner.negated()
+        if isinstance(op, ast.In | ast.NotIn) and not isinstance(right, ast.Tuple | ast.List | ast.Set):
+            having = self._roles.having(left, right)
+            return having if isinstance(op, ast.In) else having.negated()
         among = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right]
         return self._chosen.compared(left, op, among)
 

@@ -184,6 +184,8 @@ class Ranks:
         variable = self.environment(node)
         if variable:
             return _of_variable(variable, what)
+        if what != "world" and self._values.filled.has(node):
+            return Strength.NO  # one rank's number, which all have been told
         best = Strength.NO
         origins = self._values.origins(node)
         if isinstance(node, ast.Attribute) and all(_is_default(o) for o in origins):

@@ -8,8 +8,10 @@ from enum import Enum
 
 from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
+from grader.checks.source.ranks import PLACING
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import READS, literal, name_of, start, walk
+from grader.checks.source.synchronized_values import spreads
+from grader.checks.source.syntax_nodes import READS, literal, name_of, walk
 from grader.model.fix import Fix
 
 _SPREADING = ("broadcast", "broadcast_object_list", "all_reduce")
@@ -30,22 +32,20 @@ def seeded(script: Script, node: ast.expr) -> Seeded:
     """What a seed is: the same on all ranks, made with the rank, or another one each time."""
     if is_none(node):
         return Seeded.NEVER
-    made_of = all_parts(script, node)
+    made_of = _parts(script, node)
     if script.ranks.rank(node) or any(
         isinstance(p, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and script.ranks.rank(p)
         for p in made_of
     ):
         return Seeded.BY_RANK
-    if any(_own_each_time(script, p) for p in made_of):
-        return Seeded.UNKNOWN if _sent(script, made_of) else Seeded.NEVER
-    return Seeded.ALIKE
+    return Seeded.NEVER if any(_own_each_time(script, p) for p in made_of) else Seeded.ALIKE
 
 
 def drawn_apart(script: Script, seeds: Iterable[ast.expr]) -> list[ast.stmt]:
     """Statements that draw a seed anew on each rank; first what gives it back in spite of a broadcast beside it."""
     told = [seed for seed in seeds if seeded(script, seed) is Seeded.BY_RANK]
     found = [script.names.tree(seed).statement(seed) for seed in told]
-    for part in [p for seed in seeds for p in all_parts(script, seed)]:
+    for part in [p for seed in seeds for p in _parts(script, seed)]:
         if not _own_each_time(script, part):
             continue
         tree = script.names.tree(part)
@@ -88,17 +88,18 @@ def _spread(script: Script) -> list[ast.Call]:
     return [c for name in _SPREADING for c in script.calls(f"torch.distributed.{name}") if c.args]
 
 
-def _sent(script: Script, made_of: Iterable[ast.AST]) -> bool:
-    """Whether a value is read out of what a broadcast has filled, be it by the function that gives it back."""
-    for call in _spread(script):
-        tree = script.names.tree(call)
-        function, filled = tree.function(call), name_of(call.args[0])
-        near = [p for p in made_of if script.names.tree(p) is tree]
-        if function is not None and any(tree.function(p) is function for p in near):
-            near += [n for r in tree.returns.get(function, ()) if r.value is not None for n in walk(r.value)]
-        if any(isinstance(p, ast.Name) and p.id == filled and start(p) > start(call) for p in near):
-            return True
-    return False
+def _parts(script: Script, seed: ast.expr) -> list[ast.AST]:
+    """All that makes a seed another number: not where it lies, and nothing of what all ranks were told instead."""
+
+    def of_no_matter(node: ast.AST) -> bool:
+        if isinstance(node, ast.keyword):
+            return node.arg in PLACING
+        if isinstance(node, ast.Call):
+            told = spreads(name_of(node)) and not script.graph.targets(node)
+            return told or script.values.filled.gives_back(node)
+        return script.values.filled.has(node)
+
+    return all_parts(script, seed, of_no_matter)
 
 
 def _own_each_time(script: Script, call: ast.AST) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.classes_as_values import called_by_value
 from grader.checks.source.framework_words import is_framework
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_purpose import LoaderPurpose
@@ -72,7 +73,7 @@ class Training:
         ]
         self.backwards = tuple(backwards)
         self._functions = self._containing(backwards)
-        self.wraps = (*calls.named(DDP), *self._wraps_by_alias())
+        self.wraps = (*calls.named(DDP), *called_by_value(trees, names, calls, values, DDP))
         self._owners = owners
         self.framework = bool(owners.built) or any(is_framework(i) for tree in trees for i in tree.imports)
         """A library that wraps, shards and synchronises by itself is in use."""
@@ -93,20 +94,6 @@ class Training:
         if self._draws is None:
             self._draws = tuple(self._find_draws())
         return self._draws
-
-    def _wraps_by_alias(self) -> Iterable[ast.Call]:
-        """`wrap = partial(DistributedDataParallel, …)` on GPUs, the class itself elsewhere; then `wrap(model)`."""
-        made = [c for c in self._calls.named("functools.partial") if c.args]
-        if not any(self._names.qualified(c.args[0]) == DDP for c in made):
-            return
-        for call in (c for tree in self._trees for c in tree.calls if isinstance(c.func, ast.Name)):
-            origins = self._values.origins(call.func) if self._names.qualified(call.func) is None else ()
-            kinds = {
-                self._names.qualified(o.args[0] if o in made and isinstance(o, ast.Call) else o)
-                for o in origins
-            }
-            if kinds == {DDP}:
-                yield call
 
     def roles(self, loader: ast.Call) -> Roles:
         """What a loader is used for."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.edits import Edits
-from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
+from grader.checks.source.epoch_numbers import drawn_again, numbered_otherwise, retell_epoch, tell_epoch
 from grader.checks.source.guard_fixes import out_of_test
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
@@ -49,6 +49,8 @@ def untold_samplers(script: Script) -> Iterable[UntoldSampler]:
         for sampler in training.distributed_samplers(loader):
             shuffles = script.argument(sampler, "shuffle")
             if shuffles is not None and script.values.constant(shuffles) is not True:
+                continue
+            if numbered_otherwise(script, loader, sampler):
                 continue
             calls = [n for n in told if _may_mean(script, n, sampler)]
             if calls and not any(_tells(script, n) for n in calls):

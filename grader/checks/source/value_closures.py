@@ -47,16 +47,20 @@ class Closures:
             self._known[node] = dict.fromkeys(self._collect(node)).keys()
         return self._known[node]
 
-    def parts(self, node: ast.AST) -> Iterable[ast.AST]:
-        """The same one by one, for whoever stops at the first that is wrong."""
-        return self._known.get(node) or self._collect(node)
+    def parts(self, node: ast.AST, but: Callable[[ast.AST], bool] | None = None) -> Iterable[ast.AST]:
+        """The same one by one, for whoever stops at the first that is wrong.
 
-    def _collect(self, node: ast.AST) -> Iterator[ast.AST]:
+        `but` tells nodes that are left out, with what only they are made of.
+        """
+        known = self._known.get(node) if but is None else None
+        return known or self._collect(node, but)
+
+    def _collect(self, node: ast.AST, but: Callable[[ast.AST], bool] | None = None) -> Iterator[ast.AST]:
         seen: set[ast.AST] = set()
         work = [node]
         while work and len(seen) < _MAX_NODES:
             current = work.pop()
-            if current in seen or current is UNKNOWN:
+            if current in seen or current is UNKNOWN or (but is not None and but(current)):
                 continue
             seen.add(current)
             yield current

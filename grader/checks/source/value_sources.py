@@ -7,13 +7,14 @@ are cached, bounded and silent where the trail is lost. They never compute a val
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from enum import Enum
 
 from grader.checks.source.attributes import Attributes
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.decorated_functions import DecoratedFunctions
 from grader.checks.source.decorators import is_property
+from grader.checks.source.filled_values import Filled
 from grader.checks.source.framework_words import unpacked
 from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
@@ -60,6 +61,7 @@ class Values:
         self._trees, self._names, self._scopes, self._calls = trees, names, scopes, calls
         self._attributes = Attributes(trees, names, calls)
         self._fields = Fields(names, calls, self._attributes)
+        self.filled = Filled(names, scopes, calls)
         self._decorated = DecoratedFunctions(names, calls)
         self._origins: dict[Way, dict[ast.AST, tuple[ast.AST, ...]]] = {way: {} for way in Way}
         self._pieces: dict[tuple[ast.AST, object], Piece] = {}
@@ -107,9 +109,9 @@ class Values:
         """
         return self._closures.of(node)
 
-    def parts(self, node: ast.AST) -> Iterable[ast.AST]:
-        """The same one by one, for whoever stops at the first that is wrong."""
-        return self._closures.parts(node)
+    def parts(self, node: ast.AST, but: Callable[[ast.AST], bool] | None = None) -> Iterable[ast.AST]:
+        """The same one by one, for whoever stops early; `but`: nodes that are left out, with what is only theirs."""
+        return self._closures.parts(node, but)
 
     def _follow(self, node: ast.AST, way: Way, depth: int) -> tuple[ast.AST, ...]:
         if not isinstance(node, _FOLLOWED):
@@ -134,7 +136,7 @@ class Values:
                 yield from self._from_definition(definition, node, way, depth)
         elif isinstance(node, ast.Attribute):
             yield from self._from_attribute(node, way, depth)
-        elif isinstance(node, ast.Subscript):
+        elif isinstance(node, ast.Subscript) and not self.filled.has(node):
             yield from self._from_subscript(node, way, depth)
         elif isinstance(node, ast.Call):
             yield from self._from_call(node, way, depth)
