@@ -11,6 +11,7 @@ from functools import cached_property
 from grader.checks.phrases import places
 from grader.checks.run.replayed_steps import replays
 from grader.checks.run.sample_ledger import Ledger
+from grader.checks.run.script_ends import only_left
 from grader.checks.source.script import Script
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
@@ -18,7 +19,7 @@ from grader.model.evaluation import Evaluation
 from grader.model.finding import Location, family_of
 from grader.model.metric import Metric
 from grader.model.precondition import Precondition
-from grader.model.run import RunRecord
+from grader.model.run import Ending, RunRecord
 from grader.model.task import Expected, Task
 from grader.model.trace import RankTrace, Trace
 
@@ -122,6 +123,16 @@ class Evidence:
         starts = [rank.start for rank in self.trace.ranks if rank.start is not None]
         machines = max(self.record.num_nodes, sum(start.local_rank == 0 for start in starts))
         return need.met(num_ranks=self.world_size, num_machines=machines, gpus=self.profile != "cpu")
+
+    @cached_property
+    def finished(self) -> bool:
+        """Whether all ranks came to the end of their work, also where one left with an exit code other than 0 then."""
+        if self.record.ending is not Ending.CRASHED:
+            return self.record.ending is Ending.COMPLETED
+        by_itself = (
+            not r.killed_by_judge and r.failure is None and (r.exit_code or 0) >= 0 for r in self.record.ranks
+        )
+        return all(by_itself) and all(map(only_left, self.trace.ranks))
 
     @property
     def grouped(self) -> bool:

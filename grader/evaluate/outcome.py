@@ -74,8 +74,8 @@ class Outcome:
 
     @property
     def completed(self) -> bool:
-        """Whether the run came to its own end."""
-        return isinstance(self.evidence, Evidence) and self.evidence.record.ending is Ending.COMPLETED
+        """Whether the run came to the end of its work."""
+        return isinstance(self.evidence, Evidence) and self.evidence.finished
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -239,7 +239,7 @@ def time(item: RubricItem, outcome: Outcome) -> Part:
     """The run's time against its target."""
     timing, evidence = outcome.timing, (EvidenceKind.OUTSIDE,)
     if not outcome.completed or timing.seconds is None or timing.target_s is None:
-        return outcome.not_reached("The run did not come to its end, so it has no time.")
+        return outcome.not_reached("The run did not end well, so it has no time.")
     seen = f"{timing.seconds:.1f} s {timing.clock}"
     if timing.num_repeats:
         seen += f", the better of the first and the median of {timing.num_repeats + 1} runs"

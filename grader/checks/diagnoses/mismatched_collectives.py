@@ -20,7 +20,7 @@ from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 
 ORDER = 50
-TOLD_BY = ("DIST003", "DIST008", "DIST009", "DATA005")
+TOLD_BY = ("DIST003", "DIST008", "DIST009", "DATA005", "GRAD009")
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:

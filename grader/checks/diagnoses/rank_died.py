@@ -5,18 +5,23 @@ The process of a rank was killed by a signal, or left with `os._exit` or `sys.ex
 
 ## Why
 Its partners cannot finish the collective they are in. A kill usually means memory; a segmentation fault a crash in a C
-library.
+library. Where all ranks had done their work, what the script hands to `sys.exit` is no error code but a number of
+another kind: a rank, a count.
 
 ## Mend it
-Find out what ended this one rank; the others only followed.
+Find out what ended this one rank; the others only followed. A script that did its work ends with exit code 0.
 """
 
 from __future__ import annotations
 
+import ast
+
 from grader.checks.run.failed_run import FailedRun
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 80
+_EXITS = ("SystemExit", "exit", "_exit")
 _SIGNALS = {
     "SIGKILL": ("was killed (SIGKILL)", "mostly means that it, or one of its workers, used too much memory"),
     "SIGSEGV": (
@@ -51,6 +56,13 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
             why=f"This signal {why}{needs}",
             hint="Look at what this rank printed last; run it with less memory, fewer workers, or one process.",
         )
+    if run.evidence.finished:
+        return run.crash(
+            title="The script ended with an error code",
+            what=f"had done its work and left with exit code {cause.exit_code},",
+            why="Any exit code other than 0 says that the run failed, whatever had been done before",
+            hint=_ending_well(run),
+        )
     way = "called `sys.exit`" if cause.type == "SystemExit" else "left without an exception"
     said = f" (“{run.words}”)" if cause.type == "SystemExit" and not run.words.isdigit() and run.words else ""
     return run.crash(
@@ -66,3 +78,19 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
             "exit code 0."
         ),
     )
+
+
+def _ending_well(run: FailedRun) -> str:
+    """Advice to keep a number that tells of no error from becoming the exit code."""
+    script = run.evidence.script
+    for place in run.cause.where if run.cause is not None else ():
+        for call in script.all_calls():
+            where = script.location(call)
+            if name_of(call) in _EXITS and (where.path, where.line) == (place.path, place.line) and call.args:
+                given = call.args[0]
+                once = isinstance(given, ast.Call) and f"call {script.quote(given)} by itself, or "
+                return (
+                    f"{script.quote(given)} at {script.at(call)} becomes the exit code: {once or ''}leave with 0, "
+                    "as `sys.exit(0)` does."
+                )
+    return "Leave with exit code 0 on all ranks."

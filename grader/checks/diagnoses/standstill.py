@@ -17,7 +17,7 @@ from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 
 ORDER = 92
-TOLD_BY = ("DIST003", "DIST008", "DIST009")
+TOLD_BY = ("DIST003", "DIST008", "DIST009", "GRAD009")
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:

@@ -37,7 +37,8 @@ In the run, by the union of the indices that all ranks drew in an epoch, against
 all ranks share). Passes that deal out the set together and draw nothing twice, such as one that is left and one that is
 resumed, are one epoch. Dropping one incomplete global batch is fine. An epoch that the script leaves early is judged by
 what all epochs together have seen. In the source, by a loader with a `DistributedSampler` that is handed to
-`accelerator.prepare`, which divides its batches among the ranks once more (Fabric leaves such a sampler alone).
+`accelerator.prepare`, which divides its batches among the ranks once more (Fabric leaves such a sampler alone). Where
+the text rounds the number of samples down (`n // 512 * 512`) and that leaves out as many as were missed, it is named.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, place, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
+from grader.checks.source.rounded_counts import dealt_in_turn, rounded_counts
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import batch_cuts, cut_before, own_cuts, whole_set
 from grader.model.finding import Severity
@@ -153,7 +155,20 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
         cause = f" Its sampler divides among {told[-1]} ranks, but {len(epoch.shards)} trained."
         hint = "Leave out `num_replicas` and `rank`: `DistributedSampler` asks the process group for both."
     before = list(cut_before(script, stream.site))
-    cut = lines(script, [*before, *own_cuts(script, stream.site)])
+    shares = list(own_cuts(script, stream.site))
+    rounded = list(rounded_counts(script, stream.site, expected, missing)) if not before else []
+    cut = lines(script, [*before, *rounded[:1], *shares])
+    if rounded:
+        cause = f" {script.at(rounded[0])} rounds their number down, {script.quote(rounded[0])}, before they are dealt."
+        hint = (
+            f"Deal out all samples, without {script.quote(rounded[0])}. Where ranks need equal shares, shuffle all of "
+            "them first, and then leave out what is no multiple of the number of ranks: other samples in each epoch."
+        )
+    elif dealt_in_turn(script, shares):
+        hint = (
+            f"The shares fit together, but {script.at(shares[0])} takes them from a part of the set: let it hold all "
+            "samples."
+        )
     if before:
         cause = (
             f" {script.at(before[0])} takes a share by rank already, and the loader divides that once more."

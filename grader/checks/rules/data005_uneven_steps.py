@@ -150,10 +150,9 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
     from grader.checks.run.left_loops import uneven_loop
     from grader.checks.run.replica_comparison import trainers
-    from grader.model.run import Ending
 
     ranks = trainers(evidence.trace)
-    completed = evidence.record.ending is Ending.COMPLETED
+    completed = evidence.finished
     for stream in evidence.ledger.training:
         uneven = next((e for e in stream.epochs if _is_uneven(e) or _waits_alone(evidence, e)), None)
         if uneven is not None and not (completed and _evened(evidence.trace)):

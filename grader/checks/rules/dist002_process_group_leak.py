@@ -58,7 +58,6 @@ from grader.model.fix import Fix
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.HINT
 _MAX_DEPTH = 4
@@ -140,19 +139,19 @@ def _may_run(script: Script, node: ast.AST) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of a completed run that left their group to the interpreter's end."""
-    from grader.model.run import Ending
+    from grader.checks.run.script_ends import has_destroyed
 
     begun = [r for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if not begun:
         return not_reached("No process group was created.")
-    if evidence.record.ending is not Ending.COMPLETED:
+    if not evidence.finished:
         return not_observable("The run did not reach its end, where groups are destroyed.")
     told = [r for r in begun if r.ended]
     if not told:
         return not_observable(
             "The ranks' last words are missing, so whether they destroyed their group is not known."
         )
-    leaking = [r for r in told if not _has_destroyed(r)]
+    leaking = [r for r in told if not has_destroyed(r)]
     if not leaking:
         return verified(f"{ranks(r.rank for r in told)} destroyed the process group at the end.")
     group = next(g for g in leaking[0].groups if g.op == "init")
@@ -180,10 +179,3 @@ def check_run(evidence: Evidence) -> Observation:
             details={"backend": group.backend},
         )
     )
-
-
-def _has_destroyed(rank: RankTrace) -> bool:
-    if any(e.fields.get("group_destroyed") is True for e in rank.events("end")):
-        return True
-    operations = [g.op for g in rank.groups if g.op in ("init", "destroy")]
-    return bool(operations) and operations[-1] == "destroy"

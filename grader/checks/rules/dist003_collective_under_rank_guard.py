@@ -39,7 +39,8 @@ dist.destroy_process_group()
 ## How it is seen
 In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet
 in the same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which
-the ranks' own stacks show who waits where, or a time limit at which a rank waited in what the source flags. Reference:
+the ranks' own stacks show who waits where, or a time limit at which a rank waited in what the source flags. A group
+that some ranks form alone stays advice where the run came to its end: the next group is what fails. Reference:
 https://pytorch.org/docs/stable/distributed.html#collective-functions.
 """
 
@@ -193,7 +194,10 @@ def check_run(evidence: Evidence) -> Observation:
     passes = list(_backward_of_some(evidence.script)) if stuck else []
     if passes:
         return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in passes))
-    if evidence.record.ending is Ending.COMPLETED:
+    if evidence.finished:
+        unmet = unmet_collectives(evidence.script)
+        if unmet and all(_forms_group(one) for one in unmet):
+            return flagged(_group_hit(evidence.script, unmet[0]))
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
         if not called:
             return idle("All ranks ran to their end.")
@@ -202,6 +206,24 @@ def check_run(evidence: Evidence) -> Observation:
     if stuck:
         return not_observable("The run was stuck, but not in a collective under a test of the rank.")
     return not_observable("The run did not reach its end, so later collectives were not seen.")
+
+
+def _forms_group(suspect: UnmetCollective) -> bool:
+    return all(collective.name == "new_group" for collective in suspect.collectives)
+
+
+def _group_hit(script: Script, suspect: UnmetCollective) -> Hit:
+    """A group that some ranks form alone: a run gets through with it until there is another one."""
+    told, first = _hit(script, suspect), suspect.collectives[0]
+    return replace(
+        told,
+        message=f"{script.at(first.call)} calls {script.quote(first.call)}, under the test "
+        f"{script.quote(suspect.guard.test)}: only {_WHO[suspect.guard.condition.which]} there. This run came to its "
+        "end all the same. PyTorch asks every rank for this call, also those outside of the new group: ranks number "
+        "their groups by how many they have formed, and the next one does not come together.",
+        severity=Severity.HINT,
+        evidence=EvidenceKind.OUTSIDE,
+    )
 
 
 def _deadlock_hit(

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
-EXPLAINED_BY = ("DIST001", "DIST006")
+EXPLAINED_BY = ("DIST001", "DIST006", "GRAD009")
 _DOES = {
     "break": "leaves the loop under",
     "continue": "skips the rest of the round under",

@@ -66,7 +66,9 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
-EXPLAINED_BY = ("DATA005", "DATA011", "DIST001", "DIST004", "DIST005", "DIST006", "DIST008", "EVAL005")
+EXPLAINED_BY = (
+    "DATA005", "DATA011", "DIST001", "DIST004", "DIST005", "DIST006", "DIST008", "EVAL005", "GRAD009",
+)  # fmt: skip
 _ROOTED = dict.fromkeys(("broadcast", "broadcast_object_list", "scatter"), "src")
 _ROOTED |= dict.fromkeys(("reduce", "gather"), "dst")
 _HINT = "Let all ranks make the same calls in the same order; what differs by rank is the data, not the collective."
@@ -197,7 +199,6 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock or a crash in which ranks met in different collectives."""
     from grader.checks.run.stuck_ranks import guarded_ranks, mismatch, stuck_ranks
-    from grader.model.run import Ending
 
     stuck = stuck_ranks(evidence)
     if stuck and guarded_ranks(stuck):
@@ -207,7 +208,7 @@ def check_run(evidence: Evidence) -> Observation:
     crashed = [(r, mismatch(r)) for r in evidence.record.ranks if mismatch(r)]
     if crashed:
         return flagged(_caused(_crash_hit(evidence, crashed), evidence.script))
-    if evidence.record.ending is Ending.COMPLETED:
+    if evidence.finished:
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
         if not called:
             return idle("No rank was left waiting for another, and nothing that they exchanged was refused.")

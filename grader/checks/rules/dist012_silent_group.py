@@ -53,9 +53,7 @@ _CARRY_NOTHING = {"barrier", "monitored_barrier", "new_group"}
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a completed run of several ranks with a group in which nothing was exchanged."""
-    from grader.model.run import Ending
-
-    if evidence.record.ending is not Ending.COMPLETED:
+    if not evidence.finished:
         return not_observable("Only a whole run shows whether the ranks talk.")
     formed = [g for r in evidence.trace.ranks for g in r.groups if g.op == "init" and g.world_size > 1]
     if not formed:

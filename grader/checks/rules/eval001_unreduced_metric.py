@@ -159,7 +159,6 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag divided validation passes whose parts were never put together."""
     from grader.checks.run import validation_passes as passes
     from grader.checks.run.reported_counts import above_one, counted_instead
-    from grader.model.run import Ending
 
     good: list[str] = []
     for stream in evidence.ledger.validation:
@@ -177,7 +176,7 @@ def check_run(evidence: Evidence) -> Observation:
         if written and not joined:
             good.append(_together(f"in the files that {at(written)} writes"))
             continue
-        if not joined and evidence.record.ending is not Ending.COMPLETED and len(stream.epochs) < 2:
+        if not joined and not evidence.finished and len(stream.epochs) < 2:
             # The collective that would have joined them may be the very one it stopped in.
             return not_observable(
                 "The run ended before the parts of its first validation could be put together."

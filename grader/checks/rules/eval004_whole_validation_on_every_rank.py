@@ -51,7 +51,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: an evaluated loader that nothing divides, in a loop without a test of the rank; a script that divides
-some of its validation (and scores a small rest on all ranks) is left alone. In the run: the validation samples that
+some of its validation (and scores a small rest on all ranks) is left alone, and so are samples that are drawn at
+random, which may be other ones on each rank. In the run: the validation samples that
 each rank drew. It is advice: a small set costs little, and the result is the same.
 """
 

@@ -49,12 +49,10 @@ SEVERITY = Severity.WARNING
 
 def check_run(evidence: Evidence) -> Observation:
     """Say about each file that the task asks for what keeps it from being read."""
-    from grader.model.run import Ending
-
     evaluation = evidence.evaluation
     if evaluation is None:
         return not_observable("Nobody looked at what the run left.")
-    if evidence.record.ending is not Ending.COMPLETED:
+    if not evidence.finished:
         return not_observable(
             "The run did not come to its end, so nothing can be said about what it would have left."
         )

@@ -53,12 +53,11 @@ _SAVE = 'torch.save(model.module.state_dict(), os.path.join(os.environ["OUTPUT_D
 def check_run(evidence: Evidence) -> Observation:
     """Flag completed runs without weights that fit the task's network."""
     from grader.model.evaluation import ArtifactProblem
-    from grader.model.run import Ending
 
     evaluation = evidence.evaluation
     if evaluation is None or not evidence.scored:
         return not_observable("Nobody looked for weights.")
-    if evidence.record.ending is not Ending.COMPLETED:
+    if not evidence.finished:
         return not_observable(
             "The run did not come to its end, so nothing can be said about what it would have left."
         )

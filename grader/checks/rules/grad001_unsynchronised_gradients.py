@@ -41,17 +41,18 @@ for images, labels in DataLoader(train_set, batch_size=64, sampler=DistributedSa
 
 ## How it is seen
 In the run each rank writes down sums over some gradients just before the optimizer steps, and the sums of all ranks are
-compared step by step; where updates are made by hand, or each rank steps its own part, the weights that the next
-forward pass uses are compared instead. With DDP they are equal to the bit. Ranks start with different random seeds, so
-equal gradients are no accident; where a script seeds all ranks alike, equal gradients count only if there was something
-to average them: a wrapper, or at least one collective per step. Only ranks that hold equal parts of the model are
-compared: under tensor or pipeline parallelism those at the same place of their meshes; where every rank has a part of
-its own (FSDP), none. There, parts that step with one and the same gradient are seen, parts that never step, and, where
-the text turns the exchange off, steps before which nothing was reduced. In the
-source: a script that starts a process group and trains, with no wrapper, no library that wraps, and nothing that
-exchanges gradients or parameters; a model that stays outside while others are wrapped; and a step in a round that
-`no_sync()` covers, or in which DDP's `require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is off. Which
-line is to blame is looked for in a second run, line by line.
+compared step by step, or, where ranks step in different iterations, those of the same one; where updates are made by
+hand, or each rank steps its own part, the weights that the next forward pass uses are compared instead. With DDP they
+are equal to the bit. Ranks start with different random seeds, so equal gradients are no accident; where a script seeds
+all ranks alike, equal gradients count only if there was something to average them: a wrapper, or at least one
+collective per step. Only ranks that hold equal parts of the model are compared: under tensor or pipeline parallelism
+those at the same place of their meshes; where every rank has a part of its own (FSDP), none. There, parts that step
+with one and the same gradient are seen, parts that never step, and, where the text turns the exchange off, steps before
+which nothing was reduced. In the source: a script that starts a process group and trains, with no wrapper, no library
+that wraps, and nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped; a
+forward pass that `no_sync()` covers, with its backward pass outside; and a step in a round that `no_sync()` covers, or
+in which DDP's `require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is off. Which line is to blame is
+looked for in a second run, line by line.
 """
 
 from __future__ import annotations
@@ -154,6 +155,7 @@ def check_run(evidence: Evidence) -> Observation:
         trainers,
     )
     from grader.checks.run.sharded_exchanges import unreduced, whole_tensors_apart
+    from grader.checks.run.step_moments import first_apart
     from grader.checks.run.unfinished_reductions import unfinished
     from grader.model.run import Ending
 
@@ -171,6 +173,10 @@ def check_run(evidence: Evidence) -> Observation:
     if len(active) < 2:
         return not_observable("No optimizer step was seen on two ranks.")
     held, when, found = "gradients", "at", compare_gradients(evidence.trace)
+    if not found.num_steps and first_apart(active) is not None:
+        return not_observable(
+            "Ranks stepped in different iterations: no two gradients were meant to be equal."
+        )
     if not found.num_steps:
         # Updates by hand, or each rank its part: what came of them.
         held, when, found = "weights", "after", compare_parameters(evidence.trace)
@@ -227,6 +233,7 @@ def _hit(
     cause = unwrapped_model(script, active[0], step) if wrapped else late_wait(script) or reduced_loss(script)
     if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
         cause = second_backward(script)
+    by_line = seen.hint(script) if seen is not None else ""
     if cause is not None:
         hint = cause.hint
     elif told:
@@ -235,8 +242,8 @@ def _hit(
         hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
     elif replaced:
         hint = exchanging_again(script, replaced[0])
-    elif seen is not None and seen.hint and (seen.num_equal or not in_vain):
-        hint = seen.hint
+    elif by_line and seen is not None and (seen.num_equal or not in_vain):
+        hint = by_line
     elif in_vain:
         hint, fix = of_the_step(script, in_vain)
     elif wrapped:

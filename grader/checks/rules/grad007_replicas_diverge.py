@@ -250,7 +250,7 @@ def _cause(evidence: Evidence) -> _Cause:
     if seen is not None and seen.what == WEIGHTS:
         where = told_once((*seen.where(script), *changed, *place(wrap)))
         moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
-        return _Cause(seen.sentence, moved or seen.out_of_test(evidence.script) or seen.hint or hint, where)
+        return _Cause(seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where)
     if wrap is None:
         read = changed or lines(script, fresh_models(script))
         made = f" by {_named(read)}" if read else ""

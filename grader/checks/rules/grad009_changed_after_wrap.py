@@ -1,13 +1,14 @@
 """The model changes after DDP has wrapped it.
 
 ## What it finds
-Layers replaced or added, adapters put in, `requires_grad` switched, or BatchNorm converted, in a model that DDP already
-holds; and a converted model that is thrown away.
+Layers replaced or added, adapters put in, `requires_grad` switched, BatchNorm converted, or all numbers converted to
+another type, in a model that DDP already holds; and a converted model that is thrown away.
 
 ## Why it matters
 DDP prepares the parameters that it finds when it wraps. A parameter that comes later is never averaged: each rank
 trains its own, and only one is saved. A parameter that is frozen or gone later is waited for in vain: the
-second step fails with "Expected to have finished reduction".
+second step fails with "Expected to have finished reduction". A parameter whose type changes, as in `net.half()` to save
+half of the bytes, gets a new gradient accumulator without DDP's hook, and `net.float()` does not bring that back.
 
 ## Example
 ```python
@@ -40,6 +41,8 @@ for images, labels in train_loader:
 In the run: the parameters of the module inside DDP are held against those that it had when it was wrapped. In the
 source: an assignment of a layer, a call that inserts adapters, or a change of `requires_grad`, on a wrapped model that
 is trained afterwards without being wrapped again. Switching gradients off and on again, as GANs do, is no change.
+A conversion of the model's type is read in the source; the run confirms it where ranks then wait in DDP's exchange, or
+step with gradients of their own.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.changes_before_wrap import before_wrap
+from grader.checks.source.retyped_models import retyped
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_tree import Tree
 from grader.model.finding import Severity
@@ -82,6 +86,13 @@ def check_source(script: Script) -> Iterable[Hit]:
     yield from _inserted(script)
     yield from _switched(script)
     yield from _converted(script)
+    yield from _retyped(script)
+
+
+def _retyped(script: Script) -> Iterable[Hit]:
+    for cause in retyped(script):
+        node = cause.nodes[0]
+        yield Hit(f"{script.at(node)} {cause.says}.", cause.hint, (script.location(node),))
 
 
 def _settled(script: Script, wrap: ast.Call, node: ast.AST) -> bool:
@@ -246,7 +257,7 @@ def _converted(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag modules inside DDP whose parameters are no longer those that were wrapped."""
-    from grader.checks.run.changed_models import changed_models
+    from grader.checks.run.changed_models import changed_models, exchange_stopped
     from grader.checks.run.replica_comparison import sharded, trainers
 
     if sharded(evidence.trace):
@@ -257,6 +268,11 @@ def check_run(evidence: Evidence) -> Observation:
     if not changed:
         if not active or not wrapped:
             return not_observable("No step of a model that was wrapped in DDP was seen.")
+        converted = list(_retyped(evidence.script))
+        if converted and exchange_stopped(evidence):
+            return flagged(converted[0])
+        if converted:
+            return not_observable("Whether DDP lost its hooks shows only in what ranks exchange afterwards.")
         return verified("The model inside DDP kept the parameters that it had when it was wrapped.")
     return flagged(changed_models(changed, evidence, _source_hits(evidence.script), _WRAP_FIRST))
 

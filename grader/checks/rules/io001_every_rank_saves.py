@@ -40,9 +40,10 @@ dist.destroy_process_group()
 ## How it is seen
 In the source: a save that some path of calls reaches without a test of the rank (in the helper, around the call, or
 by a decorator), or with one that all ranks but 0 pass, to a path without the rank in it. In the run: the ranks that
-wrote each checkpoint, and each file that the task asks for. Sharded and distributed checkpoints are meant to be written
-by all ranks and don't count; nor do logs, and ranks that add to a file in turn or under a lock. Reference: "Save and
-Load Checkpoints", https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
+wrote each checkpoint, and each file that the task asks for. A file that is written when the process group is gone,
+under a test that asks for it, is laid to the order of the two. Sharded and distributed checkpoints are meant to be
+written by all ranks and don't count; nor do logs, and ranks that add to a file in turn or under a lock. Reference:
+"Save and Load Checkpoints", https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, first_known, listed, places, ranks
+from grader.checks.phrases import at, count, listed, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
-from grader.checks.source.causes import stands_at
+from grader.checks.source.causes import lines, stands_at
 from grader.checks.source.collectives import INIT
 from grader.checks.source.constant_rank_tests import constant_rank_tests
 from grader.checks.source.edits import Edits
@@ -64,7 +65,8 @@ from grader.checks.source.main_rank_blocks import put_under_main_rank
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.shared_appends import added_by_all, in_turn, together
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.writes_after_group import written_after_group
 from grader.model.call_site import Site
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -72,14 +74,13 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.written_files import Write
     from grader.model.checkpoint_save import Save
-    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DIST004",)
-_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle")
-_METRICS = "metrics.json"
+_RENAMES = ("replace", "rename", "renames", "move")
 _ONE_COPY = "if dist.get_rank() == 0:"
 
 
@@ -162,25 +163,25 @@ def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]])
 def check_run(evidence: Evidence) -> Observation:
     """Flag checkpoints that two or more ranks wrote, to the same path (error) or each to one of its own (warning)."""
     from grader.checks.run.replica_comparison import in_parts_by_hand, sharded
-    from grader.model.run import Ending
+    from grader.checks.run.written_files import copies, writers
 
-    writers = _writers(evidence)
-    clashing = {path: found for path, found in writers.items() if len(found) > 1}
+    wrote = writers(evidence)
+    clashing = {path: found for path, found in wrote.items() if len(found) > 1}
     if clashing:
-        return flagged(_misguarded(_clash(clashing), evidence.script))
+        return flagged(_misguarded(_clash(evidence.script, clashing), evidence.script))
     shared = _shared_results(evidence)
     if shared:
         return flagged(*(_added(evidence.script, path, found) for path, found in shared.items()))
     in_parts = sharded(evidence.trace) or evidence.ledger.layout.divided or in_parts_by_hand(evidence.trace)
-    copies = [] if in_parts else _copies(evidence)
-    if copies:
-        return flagged(_misguarded(_copied(copies), evidence.script))
-    if not writers and evidence.record.ending is Ending.COMPLETED and not evidence.record.outputs:
+    same = [] if in_parts else copies(evidence)
+    if same:
+        return flagged(_misguarded(_copied(evidence.script, same), evidence.script))
+    if not wrote and evidence.finished and not evidence.record.outputs:
         return idle("No rank wrote anything, so none wrote over another's files.")
-    if not writers:
+    if not wrote:
         return not_observable("No checkpoint was seen to be written.")
-    who = sorted({rank for found in writers.values() for rank in found})
-    paths = listed([f"`{p}`" for p in sorted(writers)], 3)
+    who = sorted({rank for found in wrote.values() for rank in found})
+    paths = listed([f"`{p}`" for p in sorted(wrote)], 3)
     return verified(f"{ranks(who)} alone wrote {paths}.")
 
 
@@ -196,22 +197,6 @@ def _misguarded(hit: Hit, script: Script) -> Hit:
         where=(script.location(guard.node), *hit.where),
         fix=guard.fix,
     )
-
-
-def _writers(evidence: Evidence) -> dict[str, dict[int, Site | None]]:
-    """Path → rank → line, for checkpoints and the metrics file; collective saves are right on all ranks."""
-    found: dict[str, dict[int, Site | None]] = {}
-    collective = {s.path for r in evidence.trace.ranks for s in r.saves if s.api == "dcp"}
-    for rank in evidence.trace.ranks:
-        for save in rank.saves:
-            if save.api != "dcp" and save.path:
-                found.setdefault(save.path, {}).setdefault(rank.rank, save.site)
-        for file in rank.files:
-            inside = any(file.path.startswith(c) for c in collective if c)
-            kept = file.out and file.op in ("open", "rename") and not inside
-            if kept and (file.path.endswith(_SUFFIXES) or file.path == _METRICS):
-                found.setdefault(file.path, {}).setdefault(rank.rank, file.site)
-    return found
 
 
 def _shared_results(evidence: Evidence) -> dict[str, dict[int, Site | None]]:
@@ -250,40 +235,53 @@ def _added(script: Script, path: str, found: dict[int, Site | None]) -> Hit:
     )
 
 
-def _copies(evidence: Evidence) -> list[tuple[int, Save]]:
-    """The same model written by several ranks under different names: (rank, save), the first of each rank."""
-    found: list[tuple[int, Save]] = []
-    for rank in evidence.trace.ranks:
-        save = next((s for s in rank.saves if s.out and s.api != "dcp" and _is_model(rank, s)), None)
-        found += [(rank.rank, save)] if save else []
-    same = [pair for pair in found if pair[1].num_tensors == found[0][1].num_tensors]
-    return same if len(same) > 1 else []
+def _clash(script: Script, clashing: dict[str, dict[int, Write]]) -> Hit:
+    from grader.checks.run.written_files import METRICS, clash
 
-
-def _is_model(rank: RankTrace, save: Save) -> bool:
-    """True for a whole model, not for a rank's own state of generators or loaders."""
-    return save.num_tensors > 0 and save.num_tensors >= max((w.num_tensors for w in rank.wraps), default=1)
-
-
-def _clash(clashing: dict[str, dict[int, Site | None]]) -> Hit:
-    checkpoints = {p: found for p, found in clashing.items() if p != _METRICS}
-    path, found = next(iter((checkpoints or clashing).items()))
-    site = first_known(list(found.values()))
+    weights = {p: found for p, found in clashing.items() if p != METRICS}
+    told = weights or clashing
+    path, found = next(iter(told.items()))
+    first = next((w for w in found.values() if w.site is not None), next(iter(found.values())))
+    call = _call_at(script, first.site)
+    late = written_after_group(script, call, first.destroyed) if call is not None else None
     also = f" (and {count(len(clashing) - 1, 'other file')})" if len(clashing) > 1 else ""
     return Hit(
-        message=(
-            f"{ranks(found)} all wrote `{path}`{also}. {at(site)} saves on every rank: they overwrite each other's "
-            "bytes, and a file that is read or cut off in between is broken."
+        message=f"{ranks(found)} all wrote `{path}`{also}. {at(first.site)} {clash(found)}"
+        + (f" {late.says}" if late is not None else ""),
+        hint=late.hint if late is not None else _saved_once(script, call),
+        where=told_once(
+            (
+                *places(w.site for f in told.values() for w in f.values()),
+                *(lines(script, late.nodes) if late is not None else ()),
+            )
         ),
-        hint="Save on rank 0 alone: `if rank == 0: torch.save(model.module.state_dict(), path)`.",
-        where=places(s for f in (checkpoints or clashing).values() for s in f.values()),
         ranks=tuple(sorted(found)),
         details={"paths": {p: sorted(f) for p, f in list(clashing.items())[:8]}},
-        severity=Severity.ERROR if checkpoints else Severity.WARNING,
+        severity=Severity.ERROR if weights else Severity.WARNING,
     )
 
 
-def _copied(copies: list[tuple[int, Save]]) -> Hit:
+def _call_at(script: Script, site: Site | None) -> ast.Call | None:
+    """The call that writes at a place, or renames what was written."""
+    written = [*(c for c, _ in (*checkpoints(script), *files(script))), *script.called(*_RENAMES)]
+    return next((c for c in written if stands_at(script, c, site)), None)
+
+
+def _saved_once(script: Script, call: ast.Call | None) -> str:
+    """Advice in the names that stand where a file is written; a test that stands there already is what is to change."""
+    guard = script.guards.partial(call) if call is not None else None
+    if call is None:
+        return "Save on rank 0 alone: `if dist.get_rank() == 0:` around the call."
+    if guard is not None:
+        return (
+            f"The test {script.quote(guard.test)} at {script.at(guard.test)} lets all ranks through: have it ask the "
+            "process group, `dist.get_rank() == 0`."
+        )
+    made = " and what writes that file" if name_of(call) in _RENAMES else ""
+    return f"Save on rank 0 alone: `{_one_copy(script, call)}` around {script.quote(call)}{made}."
+
+
+def _copied(script: Script, copies: list[tuple[int, Save]]) -> Hit:
     names = listed([f"`{s.path}`" for _, s in copies], 4)
     return Hit(
         message=(
@@ -291,7 +289,7 @@ def _copied(copies: list[tuple[int, Save]]) -> Hit:
             f"{at(copies[0][1].site)} saves on every rank. Replicas are equal, so this costs disk and time for "
             "nothing, and nobody knows which file counts."
         ),
-        hint="Save on rank 0 alone: `if rank == 0: torch.save(model.module.state_dict(), path)`.",
+        hint=_saved_once(script, _call_at(script, copies[0][1].site)),
         where=places(s.site for _, s in copies),
         ranks=tuple(r for r, _ in copies),
         details={"paths": {str(r): s.path for r, s in copies}},

@@ -172,10 +172,9 @@ def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
     from grader.checks.run.learning_rates import curve, steps_between_moves
     from grader.checks.run.replica_comparison import trainers
-    from grader.model.run import Ending
 
     ranks = trainers(evidence.trace)
-    if evidence.record.ending is not Ending.COMPLETED:
+    if not evidence.finished:
         return not_observable("The run did not come to its end, and its schedule neither.")
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")

@@ -5,13 +5,23 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit
+from grader.checks.run.replica_comparison import compare_gradients
 from grader.checks.source.gradient_switches import switched_on
+from grader.model.run import Ending
 from grader.model.trace import RankTrace
 
 _WRAP_AGAIN = (
     "Wrap the model anew right after its parameters are switched on, and train through the new wrapper: "
     "`model = DistributedDataParallel(net)`."
 )
+
+
+def exchange_stopped(evidence: Evidence) -> bool:
+    """Whether DDP's exchange came to nothing: ranks wait in it for others, or step with gradients of their own."""
+    waiting = (r.waiting.operation for r in evidence.record.ranks if r.waiting is not None)
+    if evidence.record.ending is Ending.DEADLOCKED and any(one.startswith("DDP ") for one in waiting):
+        return True
+    return compare_gradients(evidence.trace).difference is not None
 
 
 def changed_models(changed: list[RankTrace], evidence: Evidence, hits: list[Hit], otherwise: str) -> Hit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from enum import Enum
 
@@ -47,20 +48,27 @@ class FirstDifference:
 
     def where(self, script: Script) -> tuple[Location, ...]:
         """The line, then the call that led to it, or all calls up to the test that let one rank through."""
+        chain = self._chain(script)
+        number, test = self._test(script)
+        return places(chain[:2]) if test is None else (*places(chain[:number]), test)
+
+    def _chain(self, script: Script) -> list[Site]:
         callers = [c for c in self.change.callers if c.function != _MODULE or _is_given_something(script, c)]
-        chain = [s for s in (self.change.site, *callers) if s is not None]
+        return [s for s in (self.change.site, *callers) if s is not None]
+
+    def _test(self, script: Script) -> tuple[int, Location | None]:
+        """The test that let one rank through, and how many calls stand below it; None where no test is seen."""
         if self.manner is Manner.ALONE:
-            for number, site in enumerate(chain, 1):
+            for number, site in enumerate(self._chain(script), 1):
                 test = rank_test(script, site.path, site.line)
                 if test is not None:
-                    return (*places(chain[:number]), test)
-        return places(chain[:2])
+                    return number, test
+        return 0, None
 
     def out_of_test(self, script: Script) -> str:
         """For a line that one rank alone runs: the call, or the line, to take out of the test; "" for others."""
-        where = self.where(script)
-        test = where[-1] if self.manner is Manner.ALONE and len(where) > 1 else None
-        inner = where[-2] if test is not None else None
+        number, test = self._test(script)
+        inner = self._chain(script)[number - 1] if test is not None else None
         if test is None or inner is None or rank_test(script, inner.path, inner.line) != test:
             return ""
         line = script.line(inner.path, inner.line).strip()
@@ -69,12 +77,17 @@ class FirstDifference:
             "all ranks have to run it."
         )
 
-    @property
-    def hint(self) -> str:
+    def hint(self, script: Script) -> str:
         """What to write; "" where a rule's own words say it."""
         line, weights = at(self.change.site, "it"), self.what == WEIGHTS
         send = f"`for tensor in model.state_dict().values(): dist.broadcast(tensor, src={self.ranks[0]})`"
         match self.manner:
+            case Manner.ALONE if self._test(script)[1] is None:
+                # No test keeps the others from it: they may well run it, and it changes nothing of theirs.
+                own = _of_rank(script, self.change.site)
+                if own:
+                    return f"Use the same number on all ranks in {line}: {own} is another one on each."
+                return f"Let {line} do the same on all ranks."
             case Manner.ALONE:
                 sent = (
                     f", or send what rank {self.ranks[0]} has afterwards: {send}" if weights else ", or none"
@@ -114,6 +127,17 @@ class FirstDifference:
     @property
     def _names(self) -> str:
         return listed([f"`{name}`" for name in self.names], 3)
+
+
+def _of_rank(script: Script, site: Site | None) -> str:
+    """The rank, as that line reckons with it: `dist.get_rank()`; "" where it does not."""
+    for tree in script.trees:
+        for node in ast.walk(tree.root) if site is not None and tree.path == site.path else ():
+            if not isinstance(node, ast.expr) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+                continue
+            if site is not None and node.lineno == site.line and script.ranks.rank(node):
+                return script.quote(node)
+    return ""
 
 
 def _is_given_something(script: Script, site: Site) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from grader.checks.evidence import Evidence
 from grader.checks.run.first_difference import GRADIENTS, WEIGHTS, FirstDifference, Manner
 from grader.checks.run.replica_comparison import equal
+from grader.checks.run.step_moments import first_apart, passes_at_steps
 from grader.model.call_site import Site
 from grader.model.line_change import LineChange
 from grader.model.trace import RankTrace
@@ -110,7 +111,10 @@ def _weights_differ(a: RankTrace, b: RankTrace) -> FirstDifference | None:
 
 
 def _gradients_differ(a: RankTrace, b: RankTrace) -> FirstDifference | None:
+    apart = first_apart((a, b))
     for step in sorted({c.step for c in a.line_changes} & {s.n for s in (*a.steps, *b.steps)}):
+        if apart is not None and step >= apart:
+            break  # they step with gradients of different iterations
         mine, other = _gradient_states(a, step), _gradient_states(b, step)
         if not mine or not other or mine[-1].names != other[-1].names or _equal(mine[-1], other[-1]):
             continue
@@ -154,11 +158,17 @@ def _after_common(
     common = [(i, j) for i, one in enumerate(mine) for j, other in enumerate(others) if _equal(one, other)]
     if not common:
         return None
-    i, j = max(common, key=sum)
+    # A state may come back (doubled, then halved): the farthest that both had got to, not one alone.
+    i, j = max(common, key=lambda pair: (min(pair), sum(pair)))
     mine_next, others_next = mine[i + 1 :], others[j + 1 :]
     if not mine_next and not others_next:
         return None
     if mine_next and others_next and mine_next[0].site == others_next[0].site:
+        early = _earlier(a, b, mine_next[0], others_next[0])
+        if early is a:
+            return _difference(Manner.ALONE, mine_next[0], (a.rank,), mine_next[0], others[j])
+        if early is b:
+            return _difference(Manner.ALONE, others_next[0], (b.rank,), others_next[0], mine[i])
         change, both = mine_next[0], (a.rank, b.rank)
         return _difference(Manner.OTHERWISE, change, both, mine_next[0], others_next[0])
     for rank, own, foreign, last in (
@@ -168,6 +178,15 @@ def _after_common(
         if own and own[0].site not in {c.site for c in foreign}:
             return _difference(Manner.ALONE, own[0], (rank.rank,), own[0], last)
     return None
+
+
+def _earlier(a: RankTrace, b: RankTrace, mine: LineChange, other: LineChange) -> RankTrace | None:
+    """The rank that took the step before these changes in an earlier iteration; None where both took it together."""
+    step = min(mine.step, other.step) - 1
+    apart = first_apart((a, b))
+    if apart is None or step < apart:
+        return None
+    return min((a, b), key=lambda rank: passes_at_steps(rank).get(step, 0))
 
 
 def _difference(

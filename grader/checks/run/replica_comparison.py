@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from grader.checks.run.parallel_layout import Layout, sharding_wraps
+from grader.checks.run.step_moments import first_apart, passes_at_steps
 from grader.model.line_change import Sums
 from grader.model.trace import NAMELESS, Final, RankTrace, Trace
 
@@ -89,19 +90,30 @@ def in_parts_by_hand(trace: Trace) -> str:
 
 
 def compare_gradients(trace: Trace) -> Comparison:
-    """Compare gradients as each optimizer step found them."""
+    """Compare gradients as each optimizer step found them.
+
+    Where ranks step in different iterations, those of the same iteration: after equal numbers of backward passes.
+    """
     ranks = trainers(trace)
-    held: list[_Table] = [
-        {(s.n, s.optimizer): _Held(s.n, s.grad_names, s.grads) for s in r.steps if s.grads is not None}
-        for r in ranks
-    ]
-    return _among_copies(trace, ranks, held)
+    apart = first_apart(ranks) is not None
+    held: list[_Table] = []
+    for rank in ranks:
+        passes = passes_at_steps(rank) if apart else {}
+        steps = (s for s in rank.steps if not apart or s.n in passes)
+        held.append(
+            {
+                (passes.get(s.n, s.n), s.optimizer): _Held(s.n, s.grad_names, s.grads)
+                for s in steps
+                if s.grads is not None
+            }
+        )
+    return _among_copies(trace, ranks, held, _compare if apart else _compare_at_moments)
 
 
 def compare_parameters(trace: Trace) -> Comparison:
     """Compare parameters as the next forward pass after a step found them."""
     ranks = trainers(trace)
-    return _among_copies(trace, ranks, [_parameters(r) for r in ranks])
+    return _among_copies(trace, ranks, [_parameters(r) for r in ranks], _compare_at_moments)
 
 
 def equal_in_each_pass(trace: Trace) -> bool:
@@ -184,13 +196,18 @@ def discarded(rank: RankTrace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(n for n, _ in looked if n.startswith(NAMELESS) and n not in given))
 
 
-def _among_copies(trace: Trace, ranks: Sequence[RankTrace], held: Sequence[_Table]) -> Comparison:
+def _among_copies(
+    trace: Trace,
+    ranks: Sequence[RankTrace],
+    held: Sequence[_Table],
+    compare: Callable[[Sequence[RankTrace], Sequence[_Table]], Comparison],
+) -> Comparison:
     """Compare within each set of ranks that hold equal parts: the earliest difference, or the most that was equal."""
     found = []
     for copy in Layout.of(trace).copies:
         chosen = [n for n, rank in enumerate(ranks) if rank.rank in copy]
         if len(chosen) > 1:
-            found.append(_compare_at_moments([ranks[n] for n in chosen], [held[n] for n in chosen]))
+            found.append(compare([ranks[n] for n in chosen], [held[n] for n in chosen]))
     differing = [f for f in found if f.difference is not None]
     if differing:
         return min(differing, key=lambda f: f.difference.step if f.difference is not None else 0)

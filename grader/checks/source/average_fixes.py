@@ -24,9 +24,20 @@ def after_backward(script: Script, order: ReductionOrder) -> tuple[str, Fix | No
     average, anchor = _neighbours(script, order.average, backward)
     what = _named(script, order.average, average)
     text = f"Move {what} to right after {script.quote(backward)} at {script.at(backward)}, before the step; {_DDP}."
+    if isinstance(average, ast.If) and not _asks_for_ranks(script, average.test):
+        # Where the test is not met, the step would go on without an average.
+        return text.replace(
+            ", before the step", f", out of the test {script.quote(average.test)} and before the step"
+        ), None
     if average is None or anchor is None or not _alone(script, average):
         return text, None
     return text, _moved(script, average, anchor, "Averages before the step.")
+
+
+def _asks_for_ranks(script: Script, test: ast.expr) -> bool:
+    """`if world_size > 1:`, `if dist.is_initialized():`: whether there is anything to average with."""
+    asked = (n for n in ast.walk(test) if isinstance(n, ast.expr))
+    return any(script.ranks.world(n) or name_of(n) in ("is_initialized", "is_available") for n in asked)
 
 
 def clip_later(script: Script, clip: ast.AST, order: ReductionOrder) -> tuple[str, Fix | None]:

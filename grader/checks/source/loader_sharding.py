@@ -45,6 +45,14 @@ _RANK_KEYWORDS = {
 }
 
 
+_RANDOM_PICKS = {
+    *(f"torch.{name}" for name in ("rand", "randn", "randint", "multinomial", "bernoulli")),
+    *(f"numpy.random.{name}" for name in ("rand", "randn", "randint", "choice", "random")),
+    *(f"random.{name}" for name in ("choices", "sample", "choice", "randint", "randrange", "random")),
+}
+"""Draws of some samples, or of some more than once: a permutation holds each of them once."""
+
+
 class Shared(Enum):
     """What the text says about a loader's data."""
 
@@ -127,6 +135,8 @@ class Sharding:
                         return Shared.YES
                     unknown = unknown or (self.is_iterable(owner) and not self._same_everywhere(node, owner))
                 name = self._names.qualified(node.func) or ""
+                # Drawn at random, samples are other ones on each rank, unless they all seed alike.
+                unknown = unknown or name in _RANDOM_PICKS
                 unknown = unknown or any(name == f or name.startswith(f + ".") for f in self._names.foreign)
         for origin in self._values.origins(dataset):
             unknown = unknown or isinstance(origin, ast.arg | ast.For)

@@ -14,6 +14,7 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, end, name_of, start, walk
 
 _SPREADING = ("broadcast", "bcast", "scatter")
+_TO_ONE = "reduce"
 _SHARES_NOTHING = ("barrier", "init_process_group", "DistributedDataParallel", "new_group")
 
 
@@ -76,6 +77,8 @@ class SynchronizedValues:
         )
 
     def _shares(self, call: ast.Call) -> bool:
+        if self._script.collectives.direct.get(call) == _TO_ONE:
+            return False  # the others keep what they had, or a part of the sum
         if names_reduction(name_of(call)) or spreads(name_of(call)):
             return True
         return any(c.name not in _SHARES_NOTHING for c in self._script.collectives.running.get(call, ()))

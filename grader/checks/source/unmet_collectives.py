@@ -48,6 +48,11 @@ def _suspects(script: Script) -> Iterable[UnmetCollective]:
             continue
         if guard is None or not guard.condition.sure or script.guards.alone(call):
             continue
+        # With this, `new_group` is a matter of its members.
+        if any(
+            k.arg == "use_local_synchronization" and script.values.constant(k.value) for k in call.keywords
+        ):
+            continue
         if not leaves_a_loop(script, call, guard.test):
             yield UnmetCollective(call, guard, inside)
 

@@ -36,6 +36,7 @@ def withheld(script: Script) -> Iterable[Withheld]:
     yield from _groups_of_one(script)
     yield from _silent_hooks(script)
     yield from _held_before_every_step(script)
+    yield from _held_in_forward(script)
     if not script.averaging.sent_by_hand and not script.names.foreign:
         yield from _always_off(script)
         yield from _always_held(script)
@@ -240,6 +241,33 @@ def _held_before_every_step(script: Script) -> Iterable[Withheld]:
                     "exchange back in all others.",
                     edits.fix("Averages gradients in every round that steps."),
                 )
+
+
+def _held_in_forward(script: Script) -> Iterable[Withheld]:
+    """A backward pass outside of `no_sync()` whose forward passes all stand inside: these have decided already."""
+    for backward in script.training.backwards:
+        forwards = [c for c in script.updates.forwards(backward) if script.training.wrapped(c.func)]
+        around = [_no_sync_around(script, forward) for forward in forwards]
+        blocks = [block for block in around if block is not None]
+        if not blocks or len(blocks) < len(around) or _no_sync_around(script, backward) is not None:
+            continue
+        tree = script.names.tree(forwards[0])
+        yield Withheld(
+            blocks[0],
+            f"runs the forward pass, {script.quote(tree.statement(forwards[0]))}, under `no_sync()`, and the backward "
+            f"pass of {script.at(backward)} outside of it. DDP decides in the forward pass whether the backward pass "
+            "averages, and this one does not",
+            "Take the forward pass out of `no_sync()`, too: each step's last forward and backward pass belong outside.",
+        )
+
+
+def _no_sync_around(script: Script, node: ast.AST) -> ast.With | ast.AsyncWith | None:
+    """The block around a node that holds the exchange back in any case."""
+    tree = script.names.tree(node)
+    for block in tree.withs:
+        if tree.inside(node, block) and any(_is_no_sync(item.context_expr) for item in block.items):
+            return block
+    return None
 
 
 def _steps_each_round(script: Script, tree: Tree, block: ast.With | ast.AsyncWith) -> bool:

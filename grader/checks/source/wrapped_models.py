@@ -29,6 +29,8 @@ _SENDING = (
     "synchron",
 )
 
+_MAX_LEADING = 16
+
 
 class Replicas:
     """Wrapped models over all files."""
@@ -69,6 +71,13 @@ class Replicas:
             else:
                 return self._walked(part) if isinstance(part, ast.Name) else None
 
+    def holds_whole(self, node: ast.expr) -> ast.Call | None:
+        """The wrap whose whole model an expression is, `model`, `model.module` or `net`; None for parts of it."""
+        inner = node.value if isinstance(node, ast.Attribute) and node.attr == "module" else node
+        if isinstance(inner, ast.Name | ast.Attribute):
+            return self._direct(inner)
+        return inner if isinstance(inner, ast.Call) and inner in self._training.wraps else None
+
     def made_of(self, wrap: ast.Call) -> Set[ast.AST]:
         """All that a wrapped model may be made of; of a copy, nothing but the copy."""
         module = self._calls.argument(wrap, "module")
@@ -103,8 +112,23 @@ class Replicas:
         return any(b.startswith("torch.nn.") for b in bases)
 
     def after(self, wrap: ast.Call, node: ast.AST) -> bool:
-        """Whether a node runs after a wrap: later in its function, or in a function that is called from there later."""
-        return self._after(wrap, node, frozenset())
+        """Whether a node runs after a wrap: later in its function, or in one where a call that leads to it comes later.
+
+        Calls that lead to the wrap count as the wrap: `Trainer()` that wraps in its `__init__`, before `trainer.fit()`.
+        """
+        tree, home = self._names.tree(node), self._names.tree(wrap)
+        if tree is home and tree.function(node) is home.function(wrap):
+            return start(node) > end(wrap)
+        return any(self._after(one, node, frozenset()) for one in self._leading_to(wrap))
+
+    def _leading_to(self, wrap: ast.Call) -> list[ast.Call]:
+        """A wrap, and the calls that lead to it."""
+        found = [wrap]
+        for one in found:
+            function = self._names.tree(one).function(one)
+            sites = self._calls.sites(function) if function is not None and len(found) < _MAX_LEADING else ()
+            found += [s.call for s in sites if s.call not in found]
+        return found
 
     def whole(self, node: ast.AST) -> bool:
         """Whether a switch meets a whole model: `for p in model.parameters()`, `model.requires_grad_()`."""

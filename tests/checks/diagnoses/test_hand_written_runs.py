@@ -17,6 +17,7 @@ from grader.judging.machine_fault import refuse_machine_fault
 from grader.launch.failure import LastWords
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
+from grader.model.grade import State
 from grader.model.run import Ending, Failure, Frame, Waiting
 from tests.checks.run.conftest import Story, frame, honest, strided
 
@@ -224,6 +225,39 @@ def test_what_fails_inside_a_collective_after_another_rank_died_follows_from_it_
     found = told(story.evidence())
     assert (found.id, found.ranks) == ("rank_died", (1,))
     assert "SIGSEGV" in found.explanation
+
+
+RETURNED = """import torch.distributed as dist
+
+def main():
+    dist.init_process_group("gloo")
+    dist.destroy_process_group()
+    return 1
+
+if __name__ == "__main__":
+    raise SystemExit(main())
+"""
+
+
+@pytest.mark.parametrize("destroyed", [True, False])
+def test_an_exit_code_after_the_work_was_done_takes_nothing_back(destroyed: bool) -> None:
+    story = honest()
+    story.text = RETURNED
+    story.ending, story.exit_codes[1] = Ending.CRASHED, 1
+    for rank in story.ranks:
+        rank.fields["others"] = [e for e in rank.fields["others"] if e.kind != "end"]
+        rank.fields["groups"] = [g for g in rank.fields["groups"] if destroyed or g.op != "destroy"]
+    story.ranks[1].event("exception", type="SystemExit", message="1", frames=[["train.py", 9, "<module>"]])
+    evidence = story.evidence()
+    assert evidence.finished == destroyed
+    found = told(evidence)
+    assert found.id == "rank_died"
+    assert [p.line for p in found.where] == [9]
+    assert ("decision" in found.hint) != destroyed
+    if destroyed:
+        assert "call `main()` by itself" in found.hint
+        assert story.observation("DIST002").state is State.VERIFIED
+        assert story.observation("DATA005").reason.endswith("took 12 optimizer steps.")
 
 
 def test_ranks_that_a_launcher_ended_after_the_first_failure_are_no_cause() -> None:

@@ -84,6 +84,50 @@ def test_dropping_the_last_incomplete_global_batch(tell: Any) -> None:
     assert "7 samples were dropped" in look.reason
 
 
+ROUNDED = """
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, Sampler
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+
+
+class Shares(Sampler):
+    def __init__(self, size):
+        self.size = {}
+
+    def __iter__(self):
+        return iter(torch.randperm(self.size).tolist()[rank::world])
+
+
+shares = Shares(len(train_set))
+loader = DataLoader(train_set, batch_size=8, sampler=shares)
+for x, y in loader:
+    train_step(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ("size // 64 * 64", "without `size // 64 * 64`"),
+        ("size - size % 64", "without `size - size % 64`"),
+        ("size // 50 * 50", "`train.py:14` takes them from a part of the set"),
+        ("size // world * world", "`train.py:14` takes them from a part of the set"),
+    ],
+)
+def test_a_number_of_samples_that_was_rounded_down_is_named(tell: Any, size: str, said: str) -> None:
+    story = tell.Story(num_train=120)
+    story.text = ROUNDED.format(size).lstrip()
+    for epoch in range(2):
+        story.epoch(tell.strided(64, 2, epoch), sampler="Shares", root=120, site=tell.site(18))
+    (hit,) = story.observation("DATA004").hits
+    assert "every k-th sample" not in hit.hint, "that is what it does"
+    assert said in hit.hint
+    assert hit.where[0].line == (11 if "without" in said else 14)
+
+
 def test_a_wrapper_that_fills_the_last_global_batch(tell: Any) -> None:
     # As Accelerate does: 100 samples, 2 × 8 per step, the last step is filled from the beginning of the order.
     story = tell.Story(num_train=100)

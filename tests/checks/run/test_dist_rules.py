@@ -154,6 +154,26 @@ def test_a_run_that_did_not_reach_its_end(tell: Any) -> None:
 # ---- DIST003 and DIST009 -----------------------------------------------------------------------------------------
 
 
+FORMED = """import torch.distributed as dist
+
+dist.init_process_group("gloo")
+if dist.get_rank() == 0:
+    log_group = dist.new_group([0])
+"""
+
+
+def test_a_group_that_one_rank_formed_alone_is_not_refuted_by_a_run_that_ended(tell: Any, only: Any) -> None:
+    story = tell.honest()
+    story.text = FORMED
+    (finding,), _ = apply_rules(story.evidence(), only("DIST003"))
+    assert (finding.severity, finding.refuted) == (Severity.HINT, "")
+    assert "stands still" not in finding.message
+    assert "the next one does not come together" in finding.message
+    story.text = FORMED.replace("log_group = dist.new_group([0])", "dist.barrier()")
+    (finding,), _ = apply_rules(story.evidence(), only("DIST003"))
+    assert finding.refuted
+
+
 def test_a_barrier_that_rank_0_alone_calls(tell: Any) -> None:
     story = tell.Story()
     story.text = GUARDED

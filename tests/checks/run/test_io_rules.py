@@ -10,6 +10,7 @@ from grader.model.evaluation import Answer, Evaluation
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
 from grader.model.run import Ending
+from grader.model.trace import Group
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 LOG = "".join(f"epoch {n}/5: loss {1 / (n + 1):.3f}\n" for n in range(5))
@@ -35,6 +36,53 @@ def test_every_rank_saves_through_a_temporary_file(tell: Any) -> None:
         story.save(rank, f"tmp{rank}.pt")
         story.write(rank, "model.pt", op="rename")
     assert story.observation("IO001").hits[0].severity is Severity.ERROR
+
+
+def test_who_renames_overwrites_no_bytes(tell: Any) -> None:
+    story = tell.Story()
+    story.text = "import os\nimport torch.distributed as dist\n" + "\n" * 41 + "os.replace(own, path)\n"
+    for rank in range(2):
+        story.write(rank, "model.pt", op="rename")
+    (hit,) = story.observation("IO001").hits
+    assert "`train.py:44` puts a file of its own in its place on every rank" in hit.message
+    assert "bytes" not in hit.message
+    assert "around `os.replace(own, path)` and what writes that file" in hit.hint
+
+
+GONE = """import torch
+import torch.distributed as dist
+
+def is_main():
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+def save():
+    if is_main():
+        torch.save(net.state_dict(), "model.pt")
+
+dist.init_process_group("gloo")
+train()
+{}
+"""
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_save_under_a_test_that_no_group_answers_any_more(tell: Any, late: bool) -> None:
+    story = tell.Story()
+    ends = ["dist.destroy_process_group()", "save()"]
+    story.text = GONE.format("\n".join(ends if late else reversed(ends)))
+    for r in story.ranks:
+        r.add("groups", Group("init", "gloo", r.rank, 2, 1800.0, None, tell.site(11), r.tick()))
+        if late:
+            r.add("groups", Group("destroy", "gloo", r.rank, 2, None, None, tell.site(13), r.tick()))
+        story.save(r.rank, "model.pt", line=9)
+    (hit,) = story.observation("IO001").hits
+    assert "around" not in hit.hint, "a test stands there already"
+    if late:
+        assert "`train.py:13` had taken the process group down before" in hit.message
+        assert "Move `save()` from `train.py:14` above `dist.destroy_process_group()`" in hit.hint
+        assert {9, 13, 14} <= {p.line for p in hit.where}
+    else:
+        assert "lets all ranks through" in hit.hint
 
 
 def test_every_rank_saves_a_copy_of_its_own(tell: Any) -> None:

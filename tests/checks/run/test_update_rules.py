@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from grader.checks.diagnosis import diagnose
+from grader.checks.policy import apply_rules
 from grader.checks.rule import load_rules
 from grader.checks.run.first_difference import GRADIENTS
 from grader.model.finding import Severity
@@ -387,6 +389,41 @@ def test_a_layer_thawed_after_the_wrap(tell: Any) -> None:
     assert "came later" not in hit.message
     assert "anew right after" in hit.hint
     assert hit.where[0].line == 7
+
+
+HALVED = """import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+net = nn.Linear(8, 2)
+model = DistributedDataParallel(net)
+for epoch in range(9):
+    for x, y in batches:
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    if dist.get_rank() == 0:
+        torch.save(net.half().state_dict(), "half.pt")
+        net.float()
+"""
+
+
+def test_a_model_that_one_rank_converted_to_save_it(tell: Any, only: Any) -> None:
+    story = tell.honest()
+    story.text = HALVED
+    assert story.observation("GRAD009").state is UNSEEN
+    story.wait(0, "DDP buffer broadcast", 11)
+    story.wait(1, "DDP gradient all-reduce", 11)
+    (hit,) = story.observation("GRAD009").hits
+    assert [p.line for p in hit.where] == [14]
+    assert "those ranks send no gradients, and the others wait for them" in hit.message
+    assert "`{name: value.half() for name, value in net.state_dict().items()}`" in hit.hint
+    findings, _ = apply_rules(story.evidence(), only("GRAD009", "DIST008", "DIST009"))
+    assert [f.code for f in findings if f.severity is Severity.ERROR] == ["GRAD009"]
+    told, _ = diagnose(story.evidence(), findings)
+    assert told is not None
+    assert told.hint == hit.hint
 
 
 def test_a_model_that_stays_as_it_was_wrapped(tell: Any) -> None:

@@ -1,0 +1,22 @@
+"""How ranks came to their scripts' end: with their group taken down, and with nothing left to do but to leave."""
+
+from __future__ import annotations
+
+from grader.model.trace import RankTrace
+
+
+def has_destroyed(rank: RankTrace) -> bool:
+    """Whether the rank took its process group down, and formed no other one since."""
+    if any(e.fields.get("group_destroyed") is True for e in rank.events("end")):
+        return True
+    operations = [g.op for g in rank.groups if g.op in ("init", "destroy")]
+    return bool(operations) and operations[-1] == "destroy"
+
+
+def only_left(rank: RankTrace) -> bool:
+    """Whether the rank had taken its group down, and no exception but that of an exit ended it."""
+    return (
+        rank.ended
+        and has_destroyed(rank)
+        and all(e.fields.get("type") == "SystemExit" for e in rank.events("exception"))
+    )

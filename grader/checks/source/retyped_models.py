@@ -1,0 +1,57 @@
+"""Wrapped models that are converted to numbers of another type, if only for a moment."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.source.causes import CauseInText
+from grader.checks.source.script import Script
+
+_METHODS = ("half", "bfloat16", "double")
+_GIVEN_TYPE = ("to", "type")
+_TYPES = {f"torch.{name}" for name in ("float16", "half", "bfloat16", "float64", "double")}
+"""Types that a model does not have by itself: `float()` alone changes nothing."""
+
+
+def retyped(script: Script) -> Iterable[CauseInText]:
+    """Conversions after which DDP's hooks are gone, although training goes on with the same wrapper.
+
+    A parameter of another type gets a new gradient accumulator, and DDP's hook sits on the old one.
+    """
+    for call in script.called(*_METHODS, *_GIVEN_TYPE):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        wrap = script.replicas.holds_whole(owner) if owner is not None else None
+        if owner is None or wrap is None or not _changes_type(script, call):
+            continue
+        within = script.names.tree(call).inside(wrap, call)
+        if not (within or script.replicas.after(wrap, call)) or script.replicas.wrapped_again(call):
+            continue
+        if script.replicas.trained_after(call):
+            yield _cause(script, call, owner, wrap)
+
+
+def _changes_type(script: Script, call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS:
+        return not call.args and not call.keywords
+    given = (*call.args, *(k.value for k in call.keywords))
+    return any(script.names.qualified(one) in _TYPES for one in given)
+
+
+def _cause(script: Script, call: ast.Call, owner: ast.expr, wrap: ast.Call) -> CauseInText:
+    some = script.replicas.on_some_ranks(call) is not None
+    follows = (
+        "those ranks send no gradients, and the others wait for them"
+        if some
+        else "no gradients are averaged, and each rank trains on its own"
+    )
+    model = "net" if owner is wrap else ast.unparse(owner)
+    how = ast.unparse(call)[len(ast.unparse(owner)) :]
+    return CauseInText(
+        (call,),
+        f"converts the model that DDP has wrapped in {script.at(wrap)} to another type. Its parameters get new "
+        "gradient accumulators, and DDP's hooks stay on the old ones, also where it is converted back: from then on "
+        f"{follows}",
+        f"Convert a copy of what is saved: `{{name: value{how} for name, value in {model}.state_dict().items()}}`. "
+        "A network that is to train in another type is converted before it is wrapped.",
+    )

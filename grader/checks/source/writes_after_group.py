@@ -1,0 +1,54 @@
+"""Files that are written when the process group is gone, so that no test of the rank holds any ranks back."""
+
+from __future__ import annotations
+
+import ast
+
+from grader.checks.source.causes import CauseInText, stands_at
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import FUNCTIONS
+from grader.model.call_site import Site
+
+_MAX_DEPTH = 4
+
+
+def written_after_group(script: Script, write: ast.Call, destroyed: Site | None) -> CauseInText | None:
+    """The statement below the group's end that leads to a write under a test of the rank; None without such a test.
+
+    Args:
+        write: the call that writes. destroyed: where the run took the group down before it.
+    """
+    guard = script.guards.partial(write) if destroyed is not None else None
+    ends = [c for c in script.called("destroy_process_group") if stands_at(script, c, destroyed)]
+    if guard is None or not ends:
+        return None
+    later = _below(script, ends[0], write)
+    moved = f"Move {script.quote(later)} from {script.at(later)}" if later is not None else "Write it"
+    return CauseInText(
+        (*((later,) if later is not None else ()), ends[0], guard.test),
+        f"{script.at(ends[0])} had taken the process group down before, and without one the test "
+        f"{script.quote(guard.test)} ({script.at(guard.test)}) lets every rank through.",
+        f"{moved} above {script.quote(ends[0])} ({script.at(ends[0])}): only as long as there is a group do ranks know "
+        "which of them is rank 0.",
+    )
+
+
+def _below(script: Script, end: ast.Call, write: ast.Call) -> ast.stmt | None:
+    """The statement after the group's end, in the same block, that writes or calls what does."""
+    tree = script.names.tree(end)
+    statement = tree.statement(end)
+    above = tree.parent.get(statement)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(above, name, None) or []
+        if statement in block:
+            after = block[block.index(statement) + 1 :]
+            return next((s for s in after if _leads_to(script, s, write, 0)), None)
+    return None
+
+
+def _leads_to(script: Script, node: ast.AST, write: ast.Call, depth: int) -> bool:
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    if write in calls:
+        return True
+    targets = (t for c in calls for t in script.graph.targets(c)) if depth < _MAX_DEPTH else ()
+    return any(isinstance(t, FUNCTIONS) and _leads_to(script, t, write, depth + 1) for t in targets)

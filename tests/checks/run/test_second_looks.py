@@ -1,0 +1,156 @@
+"""Which line is blamed for ranks that came to differ, and which steps of theirs are compared at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from grader.checks.evidence import Evidence
+from grader.checks.rule import Hit, Observation, load_rules
+from grader.model.grade import State
+from grader.model.line_change import LineChange
+from grader.model.trace import RankTrace
+
+NAMES = ("weight", "bias")
+
+TURNS = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+model = DistributedDataParallel(torch.nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, (x, y) in enumerate(batches):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    if step % world == rank:
+        optimizer.step()
+"""
+DIVIDED = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+net = torch.nn.Linear(8, 2)
+model = DistributedDataParallel(net)
+for x, y in batches:
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    for p in net.parameters():
+        dist.all_reduce(p.data)
+        p.data /= {by}
+"""
+
+
+def seen(code: str, evidence: Evidence) -> Observation:
+    rule = next(rule for rule in load_rules() if rule.code == code)
+    look = rule.observe(evidence)
+    assert look is not None
+    return look
+
+
+def weights(tell: Any, line: int, sums: tuple[float, float], step: int = 1) -> LineChange:
+    """What stood in the weights after a line; line 0: what was found to begin with."""
+    return LineChange(0, "weights", step, tell.site(line) if line else None, (), NAMES, sums, 1.0)
+
+
+def looked_at(story: Any, *changes: tuple[LineChange, ...]) -> Evidence:
+    """The story, and a second look at it in which each rank's lines changed that."""
+    trace = story.trace()
+    ranks: list[RankTrace] = [
+        replace(rank, line_changes=told) for rank, told in zip(trace.ranks, changes, strict=True)
+    ]
+    evidence: Evidence = story.evidence()
+    return replace(evidence, second_look=replace(trace, ranks=tuple(ranks)))
+
+
+def in_turns(tell: Any, exchanges: int = 2) -> Any:
+    """Both ranks go backward in each iteration, and take turns at stepping."""
+    story = tell.Story()
+    story.text = TURNS
+    story.group()
+    story.wrap()
+    for iteration in range(8):
+        rank = iteration % 2
+        took = 1 if iteration < 2 else 2
+        waited = (iteration + 1 if iteration < 2 else 2) if exchanges else 1
+        grads = (float(iteration), 1.0, 2.0)
+        story.step(
+            rank, grads, backwards=waited, exchanges=exchanges * waited, unsynced=0, site=tell.site(14)
+        )
+        story.params(rank, story.ranks[rank].steps - 1, (float(iteration), took, 2.0))
+    return story
+
+
+def test_steps_of_other_iterations_are_not_compared(tell: Any) -> None:
+    story = in_turns(tell)
+    look = seen("GRAD001", story.evidence())
+    assert look.state is State.NOT_OBSERVABLE
+    assert "different iterations" in look.reason
+    assert seen("GRAD007", story.evidence()).state is State.CONTRADICTED
+
+
+def test_steps_of_one_iteration_are_compared_where_one_rank_steps_less_often(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    for iteration in range(6):
+        grads = (float(iteration), 1.0, 2.0)
+        story.step(0, grads, backwards=1, exchanges=2)
+        if iteration % 2:
+            story.step(1, grads, backwards=2, exchanges=4)
+    assert seen("GRAD001", story.evidence()).state is State.VERIFIED
+
+
+def test_a_rank_that_goes_backward_once_more_for_itself_still_steps_with_the_others(tell: Any) -> None:
+    story = in_turns(tell, exchanges=0)
+    assert seen("GRAD001", story.evidence()).state is State.CONTRADICTED
+
+
+def blamed(evidence: Evidence) -> Hit:
+    return seen("GRAD007", evidence).hits[0]
+
+
+def test_a_line_that_ranks_run_in_other_iterations_ran_on_one_alone(tell: Any) -> None:
+    begin = weights(tell, 0, (1.0, 2.0), step=0)
+    hit = blamed(
+        looked_at(
+            in_turns(tell),
+            (begin, weights(tell, 14, (1.1, 2.1))),
+            (begin, weights(tell, 14, (1.2, 2.2))),
+        )
+    )
+    assert "`train.py:14` changed those of rank 0 alone" in hit.message
+    assert "out of the test of the rank at `train.py:13`" in hit.hint
+
+
+def divided(tell: Any, by: str) -> Hit:
+    """Both ranks double each tensor; rank 1 halves it again, and what it has then it had before."""
+    story = tell.Story()
+    story.text = DIVIDED.format(by=by)
+    story.group()
+    story.wrap()
+    for rank, half in ((0, 1.0), (1, 2.0)):
+        for n in range(3):
+            story.step(rank, (1.0, 2.0, 3.0), backwards=1, exchanges=3)
+            story.params(rank, n, (2.0 / half, 4.0 / half, 1.0))
+    begin = (weights(tell, 0, (0.9, 1.9), step=0), weights(tell, 11, (1.0, 2.0)))
+    zero = (*begin, weights(tell, 13, (2.0, 2.0)), weights(tell, 13, (2.0, 4.0)))
+    one = [weights(tell, 13, (2.0, 2.0)), weights(tell, 14, (1.0, 2.0))]
+    one += [weights(tell, 13, (1.0, 4.0)), weights(tell, 14, (1.0, 2.0))]
+    return blamed(looked_at(story, zero, (*begin, *one)))
+
+
+def test_a_state_that_comes_back_is_not_what_both_had_last(tell: Any) -> None:
+    hit = divided(tell, "dist.get_rank() + 1")
+    assert "`train.py:14` changed those of rank 1 alone" in hit.message
+    assert hit.hint == (
+        "Use the same number on all ranks in `train.py:14`: `dist.get_rank() + 1` is another one on each."
+    )
+
+
+def test_who_runs_a_line_under_no_test_is_not_told_to_run_it(tell: Any) -> None:
+    assert divided(tell, "own").hint == "Let `train.py:14` do the same on all ranks."
