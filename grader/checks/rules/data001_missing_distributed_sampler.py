@@ -109,8 +109,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     if script.meshes.may_share_batches:  # ranks that hold parts of one model need the same samples
         return
     for one in equal_batches(script):
-        where = (script.location(one.draw), script.location(one.seed))
-        yield Hit(f"{script.at(one.draw)} {one.says}", one.hint, where)
+        yield Hit(f"{script.at(one.draw)} {one.says}", one.hint, lines(script, (one.draw, one.seed)))
     held = script.meshes.in_parts
     among = "the ranks" if held is None else f"the copies of the model that {script.at(held)} divides"
     given = {s for loader in training.loaders() for s in training.distributed_samplers(loader)}

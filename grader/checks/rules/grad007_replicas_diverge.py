@@ -77,16 +77,8 @@ if TYPE_CHECKING:
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
 EXPLAINED_BY = (
-    "DIST001",
-    "GRAD001",
-    "GRAD002",
-    "GRAD003",
-    "GRAD009",
-    "GRAD010",
-    "GRAD011",
-    "DATA005",
-    "OPT004",
-)
+    "DIST001", "GRAD001", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011", "DATA005", "OPT004",
+)  # fmt: skip
 
 
 def check_source(script: Script) -> Iterable[Hit]:

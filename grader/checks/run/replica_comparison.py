@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from grader.checks.run.discarded_tensors import discarded
 from grader.checks.run.parallel_layout import Layout, sharding_wraps
 from grader.checks.run.step_moments import first_apart, passes_at_steps
 from grader.model.line_change import Sums
-from grader.model.trace import NAMELESS, Final, RankTrace, Trace
+from grader.model.trace import Final, RankTrace, Trace
 
 TOLERANCE = 1e-5
 
@@ -187,13 +188,6 @@ def _parameters(rank: RankTrace) -> _Table:
         held = [(n, x) for n, x in zip(one.names, one.sums, strict=False) if n not in gone]
         table[one.n,] = _Held(one.n, tuple(n for n, _ in held), tuple(x for _, x in held))
     return table
-
-
-def discarded(rank: RankTrace) -> tuple[str, ...]:
-    """Tensors that an optimizer holds, that no module of the run has, and that never got a gradient."""
-    looked = [(name, g) for s in rank.steps for name, g in zip(s.grad_names, s.grads or (), strict=False)]
-    given = {name for name, gradient in looked if gradient is not None}
-    return tuple(dict.fromkeys(n for n, _ in looked if n.startswith(NAMELESS) and n not in given))
 
 
 def _among_copies(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, told_once
 from grader.checks.rule import Hit
-from grader.checks.run.replica_comparison import discarded
+from grader.checks.run.discarded_tensors import discarded
 from grader.checks.source.causes import lines
 from grader.checks.source.layer_changes import made_later
 from grader.checks.source.script import Script
