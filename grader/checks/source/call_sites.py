@@ -62,6 +62,7 @@ class Calls:
         self._definitions: dict[ast.AST, ast.AST | None] = {}
         self._targets: dict[ast.Call, tuple[ast.AST, ...]] = {}
         self._sites: dict[ast.AST, list[CallSite]] | None = None
+        self._spawns: list[CallSite] | None = None
         self._references: dict[ast.AST, list[ast.AST]] | None = None
         self._by_name: dict[str, list[ast.Call]] | None = None
 
@@ -159,7 +160,9 @@ class Calls:
 
     def spawn_sites(self) -> list[CallSite]:
         """All places that start processes running a function of the submission."""
-        return [s for f in self.functions for s in self.sites(f) if s.spawned]
+        if self._spawns is None:
+            self._spawns = [s for f in self.functions for s in self.sites(f) if s.spawned]
+        return self._spawns
 
     def bound(self, site: CallSite, function: Function, parameter: str) -> ast.expr | None:
         """What a parameter receives at a site: an expression, `UNKNOWN`, or None where its default stands."""

@@ -92,4 +92,5 @@ class Closures:
         elif isinstance(node, ast.Call):
             for target in self._run_by(node):
                 sources += self._results.of(node, target)
-        return sources, statements
+        # Many calls may give a parameter the same; of these the last one is the first to be gone on with.
+        return list(dict.fromkeys(reversed(sources)))[::-1], statements
