@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from pathlib import Path, PurePath
 
@@ -79,10 +78,7 @@ def script_of(content: bytes, path: Path) -> Submission:
     if len(content) > MAX_FILE_BYTES:
         raise UsageError(f"{path} is larger than a script may be, {MAX_FILE_BYTES >> 20} MiB.")
     text = text_of(content, path, path.name, may_be_empty=True)
-    # A script that is called like a package it imports would be taken for that package.
-    stem = re.escape(path.stem)
-    shadows = re.search(rf"^[ \t]*(?:from|import)[ \t]+{stem}\b", text, flags=re.MULTILINE)
-    return Submission(_text(path.stem), (SourceFile(ENTRY_POINT if shadows else _text(path.name), text),))
+    return Submission(_text(path.stem), (SourceFile(_text(path.name), text),))
 
 
 def _refuse_other_kinds(path: Path, mode: int) -> None:

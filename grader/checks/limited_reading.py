@@ -6,13 +6,14 @@ what was not enough, so that the text is refused where it is handed in, and told
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from grader.catalog.scripts import NamedScript
 from grader.checks.lint import LintedScript, lint
 from grader.checks.source.script import syntax_problem
-from grader.checks.source.syntax_problem import SyntaxProblem
+from grader.checks.source.syntax_problem import CHECKED, SyntaxProblem
 from grader.model.finding import Finding
 from grader.model.submission import SourceFile, Submission
 from grader.readers import OverLimitError, ReadingLimits, read
@@ -27,6 +28,7 @@ BEFORE_RUN = ReadingLimits(cpu_s=12.0, wall_s=300.0)
 LONG_BYTES = 64 << 10
 """A text below cannot take long to be looked through, and most of all that are handed in are a tenth of it."""
 
+_FUNCTION = re.compile(r"[ \t]*(async[ \t]+)?def[ \t]")
 _T = TypeVar("_T")
 
 
@@ -107,6 +109,11 @@ def _problem(submission: Submission, error: OverLimitError) -> SyntaxProblem:
     path = error.at or max(submission.files, key=lambda file: len(file.text)).path
     text = submission.text(path) or ""
     lines = text.split("\n")
+    if not error.at:
+        # All files were read: what took so long is what follows their functions and values.
+        num_functions = sum(1 for line in lines if _FUNCTION.match(line))
+        what = f"it has {num_functions:,} functions in {len(lines):,} lines"
+        return SyntaxProblem.of_unread(path, error.limit, what, stage=CHECKED)
     longest = max(len(line) for line in lines)
     what = f"it has {len(text):,} characters in {len(lines):,} lines, the longest of {longest:,}"
     return SyntaxProblem.of_unread(path, error.limit, what)

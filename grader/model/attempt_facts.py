@@ -39,7 +39,7 @@ class AttemptFacts:
     submission: Submission
     timed: bool = True
     nnodes: int = 1
-    unread: tuple[str, str, str] | None = None
+    unread: tuple[str, ...] | None = None
     on_cpu: bool = False
     arguments: tuple[str, ...] = ()
     shims: tuple[str, ...] = ()

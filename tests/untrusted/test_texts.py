@@ -18,6 +18,7 @@ import pytest
 
 from grader.catalog.tasks import load_task
 from grader.checks.limited_reading import BEFORE_RUN, WAITED_FOR, lint_within, problem_within
+from grader.checks.source.syntax_problem import SyntaxProblem
 from grader.judging.attempt_folder import read_facts
 from grader.judging.judge import regrade
 from grader.model.grade import Verdict
@@ -36,6 +37,11 @@ from tests.untrusted.texts import TEXTS
 ANSWER_S = 5.0
 SLOW = "one f-string"
 """Python's own parser takes minutes for it."""
+CHECKED_LONG = "import torch.distributed as dist\ndist.init_process_group('gloo')\n" + "".join(
+    f"def f{n}(m, x):\n    m.step()\n    x.backward()\n    dist.all_reduce(x)\n    return f{n * 7 % 1500}(m, x)\n"
+    for n in range(1500)
+)
+"""Python's own parser reads it at once."""
 
 
 def submission(text: str) -> Submission:
@@ -68,6 +74,27 @@ def test_an_ordinary_script_is_read_by_the_same_way(repository: Path) -> None:
     text = (repository / "skeletons" / "ddp-fashion" / "train.py").read_text(encoding="utf-8")
     assert problem_within(WAITED_FOR, submission(text)) is None
     assert {finding.code for finding in lint_within(WAITED_FOR, submission(text))} != {"SYNTAX"}
+
+
+def test_what_takes_too_long_to_check_is_not_called_an_error_of_its_text() -> None:
+    little = ReadingLimits(cpu_s=0.7, wall_s=60)
+    (finding,) = lint_within(little, submission(CHECKED_LONG))
+    assert "is valid Python" in finding.message
+    assert "checking it took more than 0.7 s of processor time: it has 1,500 functions" in finding.message
+    assert "nothing was judged" in finding.message
+    assert "lead to each other" in finding.hint
+    problem = problem_within(little, submission(CHECKED_LONG))
+    assert problem is not None
+    assert problem.unread is not None
+    assert SyntaxProblem.of_unread(*problem.unread) == problem
+
+
+def test_what_was_not_read_is_still_told_of_stored_attempts() -> None:
+    problem = SyntaxProblem.of_unread("train.py", "12 s of processor time", "it has 9 lines")
+    assert (
+        "`train.py` could not be read within 12 s of processor time: it has 9 lines"
+        in problem.finding().message
+    )
 
 
 def test_memory_has_a_limit_too() -> None:

@@ -56,6 +56,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, idle
+from grader.checks.source.call_ways import ways_to
 from grader.checks.source.collectives import INIT
 from grader.checks.source.file_writes import checkpoints, files
 from grader.checks.source.rank_guards import Guard
@@ -91,7 +92,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     found: dict[ast.Call, Guard] = {}
     for write, path in (*checkpoints(script), *files(script)):
-        guard = _local_guard(script, write, 0)
+        guard = _local_guard(script, write)
         if guard is not None and same_for_all(script, path) and not _own_disk(script, path):
             found[write] = guard
     if not found:
@@ -106,19 +107,16 @@ def check_source(script: Script) -> Iterable[Hit]:
     )
 
 
-def _local_guard(script: Script, node: ast.Call, depth: int) -> Guard | None:
+def _local_guard(script: Script, node: ast.Call) -> Guard | None:
     """The rank test on the way to a call, where it is one of the local rank and no other stands beside it."""
-    guards = [g for g in script.guards.around(node) if g.condition.partial]
-    local = [g for g in guards if isinstance(g.test, ast.expr) and _is_local(script, g.test)]
-    if guards:
-        return local[0] if local and len(local) == len(guards) else None
-    function = script.names.tree(node).function(node)
-    if function is None or depth >= _MAX_DEPTH:
-        return None
-    for site in script.graph.sites(function):
-        found = _local_guard(script, site.call, depth + 1)
-        if found is not None:
-            return found
+
+    def guarded(place: ast.AST) -> list[Guard]:
+        return [g for g in script.guards.around(place) if g.condition.partial]
+
+    ways = ways_to(script.names, script.graph, node, most=_MAX_DEPTH, goes_on=lambda p: not guarded(p))
+    for guards in map(guarded, ways):
+        if guards and all(isinstance(g.test, ast.expr) and _is_local(script, g.test) for g in guards):
+            return guards[0]
     return None
 
 

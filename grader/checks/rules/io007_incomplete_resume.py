@@ -62,13 +62,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from grader.checks.rule import Hit
+from grader.checks.source.call_ways import led_to_only
 from grader.checks.source.rank_paths import of_others
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import LOOPS, name_of, start, walk
+from grader.checks.source.syntax_nodes import LOOPS, Place, name_of, start, walk
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -98,11 +99,12 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or training.framework or not (training.trains or training.wraps):
         return
     saves = [c for c in script.calls("torch.save") if _holds_model(script, c)]
-    loads = [
-        c for c in script.calls("torch.load") if not _after_training(script, c) and not of_others(script, c)
-    ]
+    if not saves:
+        return
+    after_training = _after_training(script)
+    loads = [c for c in script.calls("torch.load") if not after_training(c) and not of_others(script, c)]
     loads = [c for c in loads if not _handed_on(script, saves, c)]
-    if not saves or not loads or not _loads_model(script) or not _resumes(script, saves, loads):
+    if not loads or not _loads_model(script) or not _resumes(script, saves, loads):
         return
     state = _State(frozenset(_kinds(script, "state_dict")), frozenset(_kinds(script, "load_state_dict")))
     lacking = list(_lacking(script, state, saves))
@@ -226,19 +228,20 @@ def _counts(script: Script, saves: list[ast.Call]) -> bool:
     )
 
 
-def _after_training(script: Script, load: ast.Call, above: frozenset[ast.AST] = frozenset()) -> bool:
-    """A checkpoint read below the training loop is read for a last evaluation; `above`: functions on the way there."""
-    tree = script.names.tree(load)
-    function = tree.function(load)
-    scope: ast.AST = function if function is not None else tree.root
-    steps = [*tree.loops, *tree.calls_within(scope)]
-    before = [x for x in steps if tree.function(x) is function and start(x) < start(load)]
-    if any(script.training.runs_backward(x) for x in before):
-        return True
-    if function is None or function in above:
-        return False
-    sites = script.graph.sites(function)
-    return bool(sites) and all(_after_training(script, s.call, above | {function}) for s in sites)
+def _after_training(script: Script) -> Callable[[ast.AST], bool]:
+    """Tells of a load whether it stands below all training: such a checkpoint is read for a last evaluation."""
+    begins: dict[ast.AST, Place] = {}
+    for tree in script.trees:
+        for step in (s for s in (*tree.loops, *tree.calls) if script.training.runs_backward(s)):
+            scope = tree.function(step) or tree.root
+            begins[scope] = min(start(step), begins.get(scope, start(step)))
+
+    def below(place: ast.AST) -> bool:
+        tree = script.names.tree(place)
+        return start(place) > begins.get(tree.function(place) or tree.root, start(place))
+
+    run_below = led_to_only(script.names, script.graph, below)
+    return lambda load: below(load) or script.names.tree(load).function(load) in run_below
 
 
 def _handed_on(script: Script, saves: list[ast.Call], load: ast.Call) -> bool:

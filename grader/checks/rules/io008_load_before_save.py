@@ -61,6 +61,7 @@ from grader.model.finding import Severity
 from grader.model.fix import Fix
 
 SEVERITY = Severity.WARNING
+_MAX_DEPTH = 3
 _WAITS = ("barrier", "wait_for_everyone", "wait", "synchronize", "rendezvous", "sleep", "train", "fit")
 
 
@@ -80,10 +81,16 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     saves = [e for c in script.calls("torch.save") for e in _events(script, c, "f")]
     loads = [e for c in script.calls("torch.load") for e in _events(script, c, "")]
+    saved: dict[tuple[str, ast.AST], list[_Event]] = {}
+    for save in saves:
+        saved.setdefault((save.path, _scope(script, save)), []).append(save)
     told: set[ast.Call] = set()
     for load in loads:
-        before = [s for s in saves if s.path == load.path and _follows(script, s.place, load.place)]
-        if load.guarded or not before or load.call in told:
+        if load.guarded or load.call in told:
+            continue
+        beside = saved.get((load.path, _scope(script, load)), ())
+        before = [s for s in beside if _follows(script, s.place, load.place)]
+        if not before:
             continue
         save = max(before, key=lambda s: start(s.place))
         if save.guarded and not _met(script, save.place, load.place):
@@ -117,16 +124,24 @@ def _events(script: Script, call: ast.Call, parameter: str) -> Iterable[_Event]:
         return
     guarded = script.guards.partial(call) is not None
     yield _Event(call, call, path, guarded)
-    work = [(call, guarded, 0)]
-    while work:
-        node, under, depth = work.pop()
-        function = script.names.tree(node).function(node)
-        if function is None or depth >= 3:
-            continue
-        for site in script.graph.sites(function):
-            inner = under or script.guards.partial(site.call) is not None
-            yield _Event(call, site.call, path, inner)
-            work.append((site.call, inner, depth + 1))
+    work = [(call, guarded)]
+    seen = set(work)
+    for _ in range(_MAX_DEPTH):
+        above: list[tuple[ast.Call, bool]] = []
+        for node, under in work:
+            function = script.names.tree(node).function(node)
+            for site in script.graph.sites(function) if function is not None else ():
+                way = (site.call, under or script.guards.partial(site.call) is not None)
+                if way not in seen:
+                    seen.add(way)
+                    above.append(way)
+                    yield _Event(call, way[0], path, way[1])
+        work = above
+
+
+def _scope(script: Script, event: _Event) -> ast.AST:
+    tree = script.names.tree(event.place)
+    return tree.function(event.place) or tree.root
 
 
 def _follows(script: Script, first: ast.Call, second: ast.Call) -> bool:

@@ -62,6 +62,7 @@ class Calls:
         self._definitions: dict[ast.AST, ast.AST | None] = {}
         self._targets: dict[ast.Call, tuple[ast.AST, ...]] = {}
         self._sites: dict[ast.AST, list[CallSite]] | None = None
+        self._spawns: list[CallSite] | None = None
         self._references: dict[ast.AST, list[ast.AST]] | None = None
         self._by_name: dict[str, list[ast.Call]] | None = None
 
@@ -108,8 +109,7 @@ class Calls:
 
     def family(self, owner: ast.ClassDef, depth: int = 5) -> list[ast.ClassDef]:
         """A class with all that it inherits from, as far as the submission defines it."""
-        further = self.bases(owner) if depth else []
-        return [owner, *(c for base in further for c in self.family(base, depth - 1))]
+        return [owner, *(c for b in (self.bases(owner) if depth else ()) for c in self.family(b, depth - 1))]
 
     def definition(self, node: ast.AST) -> ast.AST | None:
         """The function or class of this submission that an expression names."""
@@ -164,7 +164,9 @@ class Calls:
 
     def spawn_sites(self) -> list[CallSite]:
         """All places that start processes running a function of the submission."""
-        return [s for f in self.functions for s in self.sites(f) if s.spawned]
+        if self._spawns is None:
+            self._spawns = [s for f in self.functions for s in self.sites(f) if s.spawned]
+        return self._spawns
 
     def bound(self, site: CallSite, function: Function, parameter: str) -> ast.expr | None:
         """What a parameter receives at a site: an expression, `UNKNOWN`, or None where its default stands."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.call_ways import ways_to
 from grader.checks.source.collectives import INIT
 from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
@@ -16,7 +17,7 @@ from grader.checks.source.syntax_nodes import FUNCTIONS, Function
 
 def entry_on_every_rank(script: Script, node: ast.AST) -> Function | None:
     """The function for every rank that leads to a node with no test of the rank on the way; None elsewhere."""
-    return _entry(script, node, frozenset()) if lacks_start(script) else None
+    return _entry(script, node) if lacks_start(script) else None
 
 
 def given_from_elsewhere(script: Script, value: ast.expr) -> bool:
@@ -49,20 +50,18 @@ def lacks_start(script: Script) -> bool:
     return True
 
 
-def _entry(script: Script, node: ast.AST, seen: frozenset[ast.AST]) -> Function | None:
-    function = script.names.tree(node).function(node)
-    around = script.guards.around(node)
-    if (
-        function is None
-        or function in seen
-        or any(g.condition.partial or g.condition.which is RankSet.ALONE for g in around)
-    ):
-        return None
-    sites = script.graph.sites(function)
-    if not sites and not script.graph.references(function):
-        return function if _is_for_all(script, function) else None
-    entries = (_entry(script, site.call, seen | {function}) for site in sites)
-    return next((entry for entry in entries if entry is not None), None)
+def _entry(script: Script, node: ast.AST) -> Function | None:
+    def passes(place: ast.AST) -> bool:
+        guards = script.guards.around(place)
+        return not any(g.condition.partial or g.condition.which is RankSet.ALONE for g in guards)
+
+    for place in filter(passes, ways_to(script.names, script.graph, node, goes_on=passes)):
+        function = script.names.tree(place).function(place)
+        if function is None or script.graph.sites(function) or script.graph.references(function):
+            continue
+        if _is_for_all(script, function):
+            return function
+    return None
 
 
 def _is_for_all(script: Script, function: Function) -> bool:

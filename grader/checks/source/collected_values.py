@@ -20,12 +20,9 @@ PROGRESS = {"tqdm", "trange", "track", "progress_bar", "alive_it"}
 
 def collected_into(tree: Tree, node: ast.Name) -> Iterable[tuple[ast.expr, ...]]:
     """What was added to a list or a meter of that name, call by call: `losses.append(loss.item())`."""
-    for load in tree.loads.get(node.id, ()):
-        method = tree.parent.get(load)
-        if not isinstance(method, ast.Attribute) or method.attr not in GROWING:
-            continue
-        call = tree.parent.get(method)
-        if isinstance(call, ast.Call) and call.func is method and tree.scope(load) is tree.scope(node):
+    for call in tree.called(*GROWING):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(owner, ast.Name) and owner.id == node.id and tree.scope(owner) is tree.scope(node):
             yield _given(call)
 
 

@@ -6,14 +6,16 @@ Point-to-point calls and calls on a group of their own are left out: their membe
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.call_ways import circles
 from grader.checks.source.library_collectives import library_calls
 from grader.checks.source.library_names import Names
 from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.networks import Networks
-from grader.checks.source.syntax_nodes import FUNCTIONS, start
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import DDP
 from grader.checks.source.value_sources import Values
@@ -31,6 +33,9 @@ _SPREADING = (
 REDUCING = tuple(f"torch.distributed.{n}" for n in _REDUCING)
 """Collectives that bring the ranks' values together."""
 ALL = (*REDUCING, *(f"torch.distributed.{n}" for n in _SPREADING))
+
+_IN_ORDER = 50
+"""So many collectives of one function are told one by one: two branches that differ do so long before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +95,47 @@ class Collectives:
     def inside(self, node: ast.AST) -> tuple[CollectiveCall, ...]:
         """Collectives that run inside a node, through the submission's own functions, in the order of the text."""
         if node not in self._inside:
-            self._inside[node] = ()  # a function that calls itself adds nothing
-            found: list[CollectiveCall] = []
-            if self.direct:
-                for call in sorted(self._names.tree(node).calls_within(node), key=start):
-                    found.extend(self.of(call))
-            self._inside[node] = tuple(found)
+            calls = self._names.tree(node).calls_within(node) if self.direct else ()
+            self._inside[node] = tuple(one for call in calls for one in self.of(call))
         return self._inside[node]
 
     def of(self, call: ast.Call) -> tuple[CollectiveCall, ...]:
-        """What one call runs: itself where it is a collective, or those inside the function it calls."""
+        """What one call runs: itself where it is a collective, or those inside the function it calls.
+
+        Of a function that runs very many, the first ones, and one of each kind that comes later.
+        """
+        return self._of(call, self._run)
+
+    @cached_property
+    def _run(self) -> dict[ast.AST, tuple[CollectiveCall, ...]]:
+        """What each function runs; of those that call each other in a circle, its own and then all of theirs."""
+        known: dict[ast.AST, tuple[CollectiveCall, ...]] = {}
+        for together in circles(self._calls.functions, self._callees) if self.direct else ():
+            own = {
+                function: _shortened(one for call in self._made_by(function) for one in self._of(call, known))
+                for function in together
+            }
+            theirs = [one for function in together for one in own[function]] if len(own) > 1 else []
+            known |= {
+                f: _shortened(dict.fromkeys((*run, *theirs)) if theirs else run) for f, run in own.items()
+            }
+        return known
+
+    def _of(
+        self, call: ast.Call, known: Mapping[ast.AST, tuple[CollectiveCall, ...]]
+    ) -> tuple[CollectiveCall, ...]:
         name = self.direct.get(call)
         if name is not None:
             return (CollectiveCall(name, call, call),)
-        targets = self._calls.targets(call)
-        if not targets:
-            return ()
-        found: list[CollectiveCall] = []
-        for target in targets:
-            if isinstance(target, FUNCTIONS):
-                for statement in target.body:
-                    found.extend(CollectiveCall(c.name, c.call, call) for c in self.inside(statement))
-        return tuple(found)
+        run = (one for target in self._calls.targets(call) for one in known.get(target, ()))
+        return tuple(CollectiveCall(one.name, one.call, call) for one in run)
+
+    def _callees(self, function: ast.AST) -> Iterator[ast.AST]:
+        return (target for call in self._made_by(function) for target in self._calls.targets(call))
+
+    def _made_by(self, function: ast.AST) -> Iterator[ast.Call]:
+        tree = self._names.tree(function)
+        return (call for statement in getattr(function, "body", ()) for call in tree.calls_within(statement))
 
     def _own_group(self, call: ast.Call) -> bool:
         given = [self._calls.argument(call, name) for name in ("group", "process_group")]
@@ -127,3 +151,17 @@ class Collectives:
             if not world:
                 return True
         return False
+
+
+def _shortened(run: Iterable[CollectiveCall]) -> tuple[CollectiveCall, ...]:
+    """The first ones, and of those that come later one by each name.
+
+    What a chain of functions runs, each of which calls the next one twice, doubles with each of them.
+    """
+    found: list[CollectiveCall] = []
+    names: set[str] = set()
+    for one in run:
+        if len(found) < _IN_ORDER or one.name not in names:
+            names.add(one.name)
+            found.append(one)
+    return tuple(found)

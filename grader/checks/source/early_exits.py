@@ -10,12 +10,15 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.call_sites import CallSite
+from grader.checks.source.call_ways import ways_to
 from grader.checks.source.divergence import Divergence, RankDependence
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, UNKNOWN, Loop, name_of, start
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import OTHER_WRAPPERS
 
+_MAX_DEPTH = 7
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 _ENDS = {"sys.exit", "exit", "quit", "os._exit"}
 _SWALLOWED = (
@@ -132,22 +135,19 @@ class EarlyExits:
             if met is not None:
                 return met
         if word == "sys.exit":
-            return self._missed_by_callers(tree.function(leave), frozenset())
+            return self._missed_by_callers(leave)
         return None
 
-    def _missed_by_callers(self, function: ast.AST | None, seen: frozenset[ast.AST]) -> ast.AST | None:
-        if function is None or function in seen or len(seen) > 6:
-            return None
-        for site in self._script.graph.sites(function):
-            tree = self._script.names.tree(site.call)
-            if site.spawned or tree.inside(site.call, function):
-                continue
-            outer = tree.function(site.call)
-            for node in _rest(tree, site.call, outer):
-                met = self.meeting(node)
-                if met is not None:
-                    return met
-            met = self._missed_by_callers(outer, seen | {function})
+    def _missed_by_callers(self, leave: ast.AST) -> ast.AST | None:
+        names = self._script.names
+
+        def leads_on(site: CallSite, function: ast.AST) -> bool:
+            return not site.spawned and not names.tree(site.call).inside(site.call, function)
+
+        for call in ways_to(names, self._script.graph, leave, most=_MAX_DEPTH, by=leads_on):
+            tree = names.tree(call)
+            rest = _rest(tree, call, tree.function(call)) if call is not leave else ()
+            met = next((m for node in rest if (m := self.meeting(node)) is not None), None)
             if met is not None:
                 return met
         return None

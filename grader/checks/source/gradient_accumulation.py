@@ -42,6 +42,7 @@ class Accumulations:
         self._names, self._values = names, values
         self._training, self._updates = training, updates
         self._found: tuple[Accumulation, ...] | None = None
+        self._with_backward = {names.tree(b).function(b) for b in training.backwards}
 
     @property
     def all(self) -> tuple[Accumulation, ...]:
@@ -75,9 +76,7 @@ class Accumulations:
 
     def _sites(self, step: ast.Call) -> list[ast.AST]:
         function = self._names.tree(step).function(step)
-        if function is None or any(
-            self._names.tree(b).function(b) is function for b in self._training.backwards
-        ):
+        if function is None or function in self._with_backward:
             return []
         return [s.call for s in self._updates.sites(function)]
 

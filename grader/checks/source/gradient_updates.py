@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from grader.checks.source.call_sites import Calls, CallSite
+from grader.checks.source.call_ways import ways_to
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import LOOPS, Loop, name_of, walk
+from grader.checks.source.syntax_nodes import LOOPS, Loop, Place, end, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Training
 from grader.checks.source.value_sources import Values
 
+_MAX_DEPTH = 6
 _OPTIMIZER_NAME = re.compile(r"optim|^_?opt(_|\d|$)|_opt$|^opt[a-z]$", re.IGNORECASE)
 _OTHER_NAME = re.compile(r"sched|profil|(^|_)prof$|warmup|(^|_)env(s|_|$)", re.IGNORECASE)
 _OPTIMIZER_HOMES = (
@@ -53,6 +57,7 @@ class Updates:
         self._steps: tuple[ast.Call, ...] | None = None
         self._clears: tuple[ast.AST, ...] | None = None
         self._running: dict[tuple[ast.AST, ...], frozenset[ast.AST]] = {}
+        self._placed: dict[tuple[Tree, tuple[ast.AST, ...]], list[tuple[Place, int, ast.AST]]] = {}
         self._forwards: dict[ast.Call, tuple[ast.Call, ...]] = {}
         self._own_optimizers = {c for tree in trees for c in tree.classes if self._is_optimizer_class(c)}
 
@@ -129,17 +134,35 @@ class Updates:
 
     def entries(self, outer: ast.AST, nodes: Sequence[ast.AST]) -> list[ast.AST]:
         """Where one of these nodes is reached inside `outer`: the node itself, or a call that leads to it."""
-        tree = self._names.tree(outer)
-        found: list[ast.AST] = [n for n in nodes if self._names.tree(n) is tree and tree.inside(n, outer)]
+        found = self._within(outer, tuple(nodes))
         functions = self.running(nodes)
-        for call in tree.calls_within(outer):
+        for call in self._names.tree(outer).calls_within(outer):
             if call not in found and any(t in functions for t in self._calls.targets(call)):
                 found.append(call)
         return found
 
+    def _within(self, outer: ast.AST, nodes: tuple[ast.AST, ...]) -> list[ast.AST]:
+        """Those of the nodes that stand inside `outer`, which are few of many where a script has many loops."""
+        tree = self._names.tree(outer)
+        if (tree, nodes) not in self._placed:
+            placed = [(start(n), i, n) for i, n in enumerate(nodes) if self._names.tree(n) is tree]
+            self._placed[tree, nodes] = sorted(placed)
+        found = self._placed[tree, nodes]
+        if not isinstance(outer, ast.Module):
+            found = found[bisect_left(found, (start(outer),)) : bisect_left(found, (end(outer),))]
+        return [n for _, _, n in sorted(found, key=itemgetter(1)) if tree.inside(n, outer)]
+
     def rounds(self, node: ast.AST, *needed: Sequence[ast.AST]) -> list[Loop]:
         """The innermost loops around a node that also reach each of the `needed` groups, one per way to the node."""
-        return list(dict.fromkeys(self._rounds(node, needed, frozenset())))
+        found: dict[ast.AST, Loop] = {}
+        for place in ways_to(
+            self._names, self._calls, node, most=_MAX_DEPTH, goes_on=lambda place: place not in found
+        ):
+            for loop in self.loops_around(place):
+                if all(self.entries(loop, nodes) for nodes in needed):
+                    found[place] = loop
+                    break
+        return list(dict.fromkeys(found.values()))
 
     def loops_around(self, node: ast.AST) -> list[Loop]:
         """Loops around a node inside its own function, innermost first."""
@@ -226,18 +249,6 @@ class Updates:
             if element is not None and self.is_gradient(element):
                 return True
         return False
-
-    def _rounds(
-        self, node: ast.AST, needed: tuple[Sequence[ast.AST], ...], seen: frozenset[ast.AST]
-    ) -> Iterable[Loop]:
-        for loop in self.loops_around(node):
-            if all(self.entries(loop, nodes) for nodes in needed):
-                yield loop
-                return
-        function = self._names.tree(node).function(node)
-        if function is not None and function not in seen and len(seen) < 6:
-            for site in self._calls.sites(function):
-                yield from self._rounds(site.call, needed, seen | {function})
 
     def _builds_optimizer(self, call: ast.Call) -> bool:
         name = self._names.qualified(call.func) or ""

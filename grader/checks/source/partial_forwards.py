@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from grader.checks.source.call_ways import ways_to
 from grader.checks.source.rank_guards import Guard
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS
@@ -34,22 +35,18 @@ class PartialForward:
 def partial_forward(script: Script, call: ast.Call) -> PartialForward | None:
     """How a call that runs the wrapped model is reached by some ranks only; None where all come, or nobody can tell."""
     network = script.networks.callee(call)
-    if network is None or not _kept_from_some(script, call, 0) or not script.networks.is_network(network):
+    if network is None or not _kept_from_some(script, call) or not script.networks.is_network(network):
         return None
     if _in_training(script, call) or script.guards.alone(call):
         return None
     return _guarded(script, call, network, (call,), 0)
 
 
-def _kept_from_some(script: Script, node: ast.Call, depth: int) -> bool:
+def _kept_from_some(script: Script, node: ast.Call) -> bool:
     """Whether a rank test stands anywhere on the ways to a call; most calls have none and are done with."""
-    guard = script.guards.partial(node)
-    if guard is not None and guard.condition.sure:
-        return True
-    function = script.names.tree(node).function(node)
-    if function is None or depth >= _MAX_DEPTH:
-        return False
-    return any(_kept_from_some(script, s.call, depth + 1) for s in script.graph.sites(function))
+    ways = ways_to(script.names, script.graph, node, most=_MAX_DEPTH)
+    guards = (script.guards.partial(place) for place in ways)
+    return any(guard is not None and guard.condition.sure for guard in guards)
 
 
 def _guarded(

@@ -7,10 +7,12 @@ run everywhere nor to be guarded.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.call_ways import led_to, led_to_only, ways_to
 from grader.checks.source.decorated_functions import DecoratedFunctions
 from grader.checks.source.library_names import Names
 from grader.checks.source.loop_owners import LoopOwners
@@ -39,7 +41,7 @@ class Guards:
         self._names, self._calls, self._conditions, self._owners = names, calls, conditions, owners
         self._decorators = DecoratedFunctions(names, calls)
         self._guards: dict[ast.AST, tuple[Guard, ...]] = {}
-        self._reached: dict[ast.AST, bool] = {}
+        self._run_only: dict[RankSet, Set[ast.AST | None]] = {}
         self._exits: dict[int, list[tuple[ast.If, bool]]] = {}
 
     def around(self, node: ast.AST) -> tuple[Guard, ...]:
@@ -55,21 +57,32 @@ class Guards:
 
     def alone(self, node: ast.AST) -> bool:
         """Whether a node runs only where there are no other ranks (a fallback for one process), call sites included."""
-        return self._everywhere(node, RankSet.ALONE, frozenset())
+        return self._only(RankSet.ALONE, node)
 
     def among_others(self, node: ast.AST) -> bool:
         """Whether a node runs only in a distributed run, so that a single process goes without it."""
-        return self._everywhere(node, RankSet.DISTRIBUTED, frozenset())
+        return self._only(RankSet.DISTRIBUTED, node)
 
-    def by_others(self, node: ast.AST, depth: int = 0) -> Guard | None:
+    def _only(self, which: RankSet, node: ast.AST) -> bool:
+        def here(place: ast.AST) -> bool:
+            return any(g.condition.which is which for g in self.around(place))
+
+        if which not in self._run_only:
+            self._run_only[which] = led_to_only(self._names, self._calls, here)
+        return here(node) or self._names.tree(node).function(node) in self._run_only[which]
+
+    def by_others(self, node: ast.AST) -> Guard | None:
         """The test that keeps rank 0, and nobody else, from a node, on some path of known calls."""
-        local = [g for g in self.around(node) if g.condition.partial]
-        if local or self.alone(node) or depth >= _MAX_DEPTH:
+
+        def free(place: ast.AST) -> bool:
+            return self.partial(place) is None and not self.alone(place)
+
+        for place in ways_to(self._names, self._calls, node, most=_MAX_DEPTH, goes_on=free):
+            local = [g for g in self.around(place) if g.condition.partial]
             others = all(g.condition.which is RankSet.OTHERS and g.condition.sure for g in local)
-            return local[0] if local and others and not self.alone(node) else None
-        function = self._names.tree(node).function(node)
-        sites = self._calls.sites(function) if function is not None else []
-        return next((g for s in sites if (g := self.by_others(s.call, depth + 1))), None)
+            if local and others and not self.alone(place):
+                return local[0]
+        return None
 
     def on_every_rank(self, node: ast.AST) -> bool:
         """Whether some path of known calls leads to a node with no rank condition on the way.
@@ -77,21 +90,31 @@ class Guards:
         False also where no path is known: methods that a library calls (but for known hooks), functions that nobody
         calls.
         """
-        if any(g.condition.partial or g.condition.which is RankSet.ALONE for g in self.around(node)):
+        if self._kept_from_some(node):
             return False
         function = self._names.tree(node).function(node)
-        return self._module_is_ranked() if function is None else self._function_on_every_rank(function)
+        return self._module_is_ranked() if function is None else function in self._run_on_every_rank
 
-    def _function_on_every_rank(self, function: Function) -> bool:
-        if function not in self._reached:
-            self._reached[function] = False
-            if self._decorated(function) is None:
-                sites = self._calls.sites(function)
-                reached = any(s.spawned or self.on_every_rank(s.call) for s in sites)
-                reached = reached or self._owners.calls_everywhere(function)
-                mentions = () if reached else self._calls.references(function)
-                self._reached[function] = reached or any(self._handed_on(m) for m in mentions)
-        return self._reached[function]
+    @cached_property
+    def _run_on_every_rank(self) -> set[ast.AST]:
+        decorated = {f for f in self._calls.functions if self._decorated(f) is not None}
+        return led_to(
+            self._names,
+            self._calls,
+            lambda f: f not in decorated and self._begun(f),
+            by=lambda site, f: f not in decorated and not self._kept_from_some(site.call),
+        )
+
+    def _begun(self, function: Function) -> bool:
+        """Whether a function runs on every rank that no other function of the submission calls there."""
+        sites = self._calls.sites(function)
+        outside = (s.call for s in sites if self._names.tree(s.call).function(s.call) is None)
+        return (
+            any(s.spawned for s in sites)
+            or any(self.on_every_rank(call) for call in outside)
+            or self._owners.calls_everywhere(function)
+            or any(self._handed_on(m) for m in self._calls.references(function))
+        )
 
     def _handed_on(self, mention: ast.AST) -> bool:
         """A function named as an argument of a library call runs where that call runs; started processes apart."""
@@ -99,17 +122,12 @@ class Guards:
         in_call = isinstance(above, ast.Call) and not self._calls.targets(above)
         return in_call and self._names.tree(mention).function(mention) is None and self.on_every_rank(above)
 
+    def _kept_from_some(self, node: ast.AST) -> bool:
+        return any(g.condition.partial or g.condition.which is RankSet.ALONE for g in self.around(node))
+
     def _module_is_ranked(self) -> bool:
         # With `mp.spawn` the module level runs in the parent, once; under torchrun it runs on every rank.
         return not self._calls.spawn_sites()
-
-    def _everywhere(self, node: ast.AST, which: RankSet, seen: frozenset[ast.AST]) -> bool:
-        if any(g.condition.which is which for g in self.around(node)):
-            return True
-        function = self._names.tree(node).function(node)
-        sites = self._calls.sites(function) if function is not None and function not in seen else []
-        inner = seen | {function} if function is not None else seen
-        return bool(sites) and all(self._everywhere(s.call, which, inner) for s in sites)
 
     def _decorated(self, function: Function) -> Guard | None:
         """The decorator that keeps a function from some ranks; of `ALL` where nobody can tell from which."""

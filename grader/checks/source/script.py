@@ -218,19 +218,19 @@ def parse(submission: Submission, *, launched: bool | None = True) -> Script:
     """Parses all Python files of a submission; never raises, whatever is in them."""
     trees: list[Tree] = []
     problems: list[SyntaxProblem] = []
-    for file in submission.files:
-        if file.path.endswith(".py"):
-            reads(file.path)
-            parsed = _parsed(file)
-            if isinstance(parsed, SyntaxProblem):
-                problems.append(_with_cell(parsed, submission))
-            else:
-                trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed))
+    files = [file for file in submission.files if file.path.endswith(".py")]
+    for file in files:
+        reads(file.path)
+        parsed = _parsed(file)
+        if isinstance(parsed, SyntaxProblem):
+            problems.append(_with_cell(parsed, submission))
+        else:
+            trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed, alone=len(files) == 1))
     reads("")
     return Script(submission, () if problems else properties_called(tuple(trees)), tuple(problems), launched)
 
 
-def unread(submission: Submission, problem: tuple[str, str, str]) -> Script:
+def unread(submission: Submission, problem: tuple[str, ...]) -> Script:
     """A submission that could not be read within limits; `problem`: `SyntaxProblem.unread`."""
     return Script(submission, (), (SyntaxProblem.of_unread(*problem),))
 

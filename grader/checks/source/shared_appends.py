@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.call_ways import ways_to
 from grader.checks.source.file_writes import appends
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.rank_sets import RankSet
@@ -32,16 +33,14 @@ def added_by_all(script: Script) -> list[ast.Call]:
     found = [
         call
         for call, path in appends(script)
-        if _is_table(script, path)
-        and same_for_all(script, path)
-        and _several(script, call, frozenset(), sure=True)
+        if _is_table(script, path) and same_for_all(script, path) and _several(script, call, sure=True)
     ]
     return sorted(found, key=lambda c: (script.location(c).path, start(c)))
 
 
 def in_turn(script: Script, call: ast.Call) -> bool:
     """Whether ranks that add to one file are kept apart: by a lock, or by a test that one rank passes at a time."""
-    return locks(script) or not _several(script, call, frozenset(), sure=False)
+    return locks(script) or not _several(script, call, sure=False)
 
 
 def added(script: Script, call: ast.Call) -> str:
@@ -69,23 +68,28 @@ def _is_table(script: Script, path: ast.expr) -> bool:
     return any(isinstance(p, str) and p.endswith(_TABLES) for p in parts)
 
 
-def _several(script: Script, node: ast.AST, seen: frozenset[ast.AST], *, sure: bool) -> bool:
+def _several(script: Script, node: ast.AST, *, sure: bool) -> bool:
     """Whether some path of known calls leads two ranks to a node at once.
 
     With `sure` a test of values stops it, too: what is there on one rank alone (`if rows:`) may be meant.
     """
-    for guard in script.guards.around(node):
-        if guard.condition.which is RankSet.ALONE or (guard.condition.partial and not _of_many(guard.test)):
-            return False
-    if sure and _depends(script, node):
-        return False
-    function = script.names.tree(node).function(node)
-    if function is None:
-        return not script.graph.spawn_sites()
-    if function in seen:
-        return False
-    sites = script.graph.sites(function)
-    return any(s.spawned or _several(script, s.call, seen | {function}, sure=sure) for s in sites)
+
+    def passes(place: ast.AST) -> bool:
+        guards = script.guards.around(place)
+        kept = (
+            g.condition.which is RankSet.ALONE or (g.condition.partial and not _of_many(g.test))
+            for g in guards
+        )
+        return not any(kept) and not (sure and _depends(script, place))
+
+    def begins(place: ast.AST) -> bool:
+        function = script.names.tree(place).function(place)
+        if function is None:
+            return not script.graph.spawn_sites()
+        return any(s.spawned for s in script.graph.sites(function))
+
+    ways = ways_to(script.names, script.graph, node, goes_on=passes)
+    return any(passes(place) and begins(place) for place in ways)
 
 
 def _of_many(test: ast.AST) -> bool:

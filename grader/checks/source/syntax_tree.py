@@ -48,11 +48,10 @@ class Tree:
         loads, attribute_loads: name → places where it is read, as a plain name and as an attribute.
     """
 
-    def __init__(self, path: str, text: str, root: ast.Module) -> None:
-        self.path = path
-        self.text = text
-        self.root = root
-        module = path.removesuffix(".py").replace("/", ".")
+    def __init__(self, path: str, text: str, root: ast.Module, *, alone: bool = False) -> None:
+        self.path, self.text, self.root = path, text, root
+        # Nothing imports a file that is alone: `import numpy` in `numpy.py` means the library.
+        module = "__main__" if alone else path.removesuffix(".py").replace("/", ".")
         self.is_package = module == "__init__" or module.endswith(".__init__")
         self.module = module.removesuffix("__init__").rstrip(".") if self.is_package else module
         self.parent: dict[ast.AST, ast.AST] = {}

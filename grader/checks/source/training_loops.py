@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.call_ways import led_to
 from grader.checks.source.classes_as_values import called_by_value
 from grader.checks.source.framework_words import is_framework
 from grader.checks.source.library_names import Names
@@ -72,6 +74,7 @@ class Training:
             if isinstance(c.func, ast.Attribute)
         ]
         self.backwards = tuple(backwards)
+        self._backwards = frozenset(backwards)
         self._functions = self._containing(backwards)
         self.wraps = (*calls.named(DDP), *called_by_value(trees, names, calls, values, DDP))
         self._owners = owners
@@ -140,13 +143,19 @@ class Training:
     def runs_backward(self, node: ast.AST) -> bool:
         """Whether `backward` is called inside a node, directly or in a function called from there."""
         for call in self._names.tree(node).calls_within(node):
-            if call in self.backwards or any(t in self._functions for t in self._calls.targets(call)):
+            if call in self._backwards or any(t in self._functions for t in self._calls.targets(call)):
                 return True
         return False
 
     def repeated(self, node: ast.AST) -> bool:
         """Whether a loop around a node runs it more than once, counting loops around calls of its function."""
-        return self._repeated(node, frozenset())
+        function = self._names.tree(node).function(node)
+        return self._in_loop(node) or (function is not None and function in self._run_in_loops)
+
+    @cached_property
+    def _run_in_loops(self) -> set[ast.AST]:
+        calls = self._calls
+        return led_to(self._names, calls, lambda f: any(self._in_loop(s.call) for s in calls.sites(f)))
 
     def gradients_off(self, node: ast.AST) -> bool:
         """Whether a node stands under `torch.no_grad()` or the like, by block or by decorator."""
@@ -184,7 +193,7 @@ class Training:
                 work.extend(self._names.tree(s.call).function(s.call) for s in self._calls.sites(function))
         return found
 
-    def _repeated(self, node: ast.AST, seen: frozenset[ast.AST]) -> bool:
+    def _in_loop(self, node: ast.AST) -> bool:
         tree = self._names.tree(node)
         function = tree.function(node)
         child, above = node, tree.parent.get(node)
@@ -192,9 +201,7 @@ class Training:
             if isinstance(above, LOOPS) and child in above.body and not self._single_pass(above):
                 return True
             child, above = above, tree.parent.get(above)
-        if function is None or function in seen:
-            return False
-        return any(self._repeated(s.call, seen | {function}) for s in self._calls.sites(function))
+        return False
 
     def _single_pass(self, loop: Loop) -> bool:
         if isinstance(loop, ast.While) or not isinstance(loop.iter, ast.Call):

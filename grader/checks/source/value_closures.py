@@ -106,7 +106,8 @@ class Closures:
         elif isinstance(node, ast.Call):
             for target in self._run_by(node):
                 sources += self._results.of(node, target)
-        return sources, statements
+        # Many calls may give a parameter the same; of these the last one is the first to be gone on with.
+        return list(dict.fromkeys(reversed(sources)))[::-1], statements
 
     def _pieces(self, node: ast.AST) -> list[ast.AST]:
         """What stands right below a node; of a part of something that the script made itself, only that part."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Set
+from functools import cached_property
+from itertools import islice
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.call_ways import led_to, led_to_only, ways_to
 from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
 from grader.checks.source.rank_guards import Guard, Guards
@@ -17,6 +20,7 @@ from grader.checks.source.syntax_nodes import DISPLAYS, READS, end, name_of, sta
 from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
 from grader.checks.source.value_sources import Values
 
+_MAX_DEPTH = 7
 _WALKS = ("parameters", "named_parameters", "modules", "named_modules", "children", "named_children")
 _SENDING = (
     "broadcast",
@@ -119,16 +123,17 @@ class Replicas:
         tree, home = self._names.tree(node), self._names.tree(wrap)
         if tree is home and tree.function(node) is home.function(wrap):
             return start(node) > end(wrap)
-        return any(self._after(one, node, frozenset()) for one in self._leading_to(wrap))
+        leading = islice(ways_to(self._names, self._calls, wrap), _MAX_LEADING)
+        return any(self._called_after(one, node) for one in leading)
 
-    def _leading_to(self, wrap: ast.Call) -> list[ast.Call]:
-        """A wrap, and the calls that lead to it."""
-        found = [wrap]
-        for one in found:
-            function = self._names.tree(one).function(one)
-            sites = self._calls.sites(function) if function is not None and len(found) < _MAX_LEADING else ()
-            found += [s.call for s in sites if s.call not in found]
-        return found
+    def _called_after(self, wrap: ast.AST, node: ast.AST) -> bool:
+        home, function = self._names.tree(wrap), self._names.tree(wrap).function(wrap)
+
+        def elsewhere(place: ast.AST) -> bool:
+            return self._names.tree(place) is not home or home.function(place) is not function
+
+        ways = ways_to(self._names, self._calls, node, most=_MAX_DEPTH, goes_on=elsewhere)
+        return any(not elsewhere(place) and start(place) > end(wrap) for place in ways)
 
     def whole(self, node: ast.AST) -> bool:
         """Whether a switch meets a whole model: `for p in model.parameters()`, `model.requires_grad_()`."""
@@ -149,7 +154,8 @@ class Replicas:
 
     def trained_after(self, node: ast.AST) -> bool:
         """Whether a backward pass can follow a node: later, or in the next round of a loop around both."""
-        return self._trained_after(node, frozenset())
+        ways = ways_to(self._names, self._calls, node, most=_MAX_DEPTH)
+        return any(self._trained_below(place) for place in ways)
 
     def wrapped_again(self, node: ast.AST) -> bool:
         """Whether a later wrap in the same function makes a fresh start."""
@@ -167,11 +173,25 @@ class Replicas:
 
     def on_some_ranks(self, node: ast.AST) -> Guard | None:
         """A condition that keeps a node from some ranks, at the node itself or at every call that leads to it."""
-        return self._on_some_ranks(node, frozenset())
+        while (guard := self._guards.partial(node)) is None:
+            function = self._names.tree(node).function(node)
+            if function is None or function not in self._run_on_some_ranks:
+                return None
+            node = self._calls.sites(function)[0].call
+        return guard
+
+    @cached_property
+    def _run_on_some_ranks(self) -> set[ast.AST]:
+        return led_to_only(self._names, self._calls, self._guards.partial)
 
     def sent_later(self, node: ast.AST) -> bool:
         """Whether something later in the function, or in a caller, may send values to the other ranks."""
-        return self._sent_later(node, frozenset())
+        return self._sent_below(node) or self._names.tree(node).function(node) in self._run_before_sending
+
+    @cached_property
+    def _run_before_sending(self) -> Set[ast.AST | None]:
+        calls = self._calls
+        return led_to(self._names, calls, lambda f: any(self._sent_below(s.call) for s in calls.sites(f)))
 
     def _direct(self, node: ast.expr) -> ast.Call | None:
         origins = self._values.origins(node)
@@ -194,16 +214,7 @@ class Replicas:
                         return self.wrap_of(call.func.value)
         return None
 
-    def _after(self, wrap: ast.Call, node: ast.AST, seen: frozenset[ast.AST]) -> bool:
-        tree, home = self._names.tree(node), self._names.tree(wrap)
-        function = tree.function(node)
-        if tree is home and function is home.function(wrap):
-            return start(node) > end(wrap)
-        if function is None or function in seen or len(seen) > 6:
-            return False
-        return any(self._after(wrap, s.call, seen | {function}) for s in self._calls.sites(function))
-
-    def _trained_after(self, node: ast.AST, seen: frozenset[ast.AST]) -> bool:
+    def _trained_below(self, node: ast.AST) -> bool:
         tree = self._names.tree(node)
         function = tree.function(node)
         loops = self._updates.loops_around(node)
@@ -212,20 +223,9 @@ class Replicas:
                 start(entry) > end(node) or any(tree.inside(entry, loop) for loop in loops)
             ):
                 return True
-        if function is None or function in seen or len(seen) > 6:
-            return False
-        return any(self._trained_after(s.call, seen | {function}) for s in self._calls.sites(function))
+        return False
 
-    def _on_some_ranks(self, node: ast.AST, seen: frozenset[ast.AST]) -> Guard | None:
-        guard = self._guards.partial(node)
-        function = self._names.tree(node).function(node)
-        if guard is not None or function is None or function in seen:
-            return guard
-        sites = self._calls.sites(function)
-        found = [self._on_some_ranks(s.call, seen | {function}) for s in sites]
-        return found[0] if found and all(g is not None for g in found) else None
-
-    def _sent_later(self, node: ast.AST, seen: frozenset[ast.AST]) -> bool:
+    def _sent_below(self, node: ast.AST) -> bool:
         tree = self._names.tree(node)
         function = tree.function(node)
         for call in tree.calls_within(function or tree.root):
@@ -233,9 +233,7 @@ class Replicas:
             # Reduced metrics in a training loop behind it are no cure; a collective before the loop is.
             if start(call) > end(node) and sends and not self._in_training(call):
                 return True
-        if function is None or function in seen:
-            return False
-        return any(self._sent_later(s.call, seen | {function}) for s in self._calls.sites(function))
+        return False
 
     def _in_training(self, node: ast.AST) -> bool:
         return any(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from grader.checks.lint import lint
@@ -69,3 +71,20 @@ def test_lines_are_counted_as_python_counts_them() -> None:
     findings = lint(submission(text))
     assert [(f.code, f.where[0].line) for f in findings] == [("DIST002", 5)]
     assert parse(submission(text)).line("train.py", 5).startswith("dist.init")
+
+
+def test_the_version_that_reads_it_is_named() -> None:
+    (finding,) = lint(submission("x = = 1\n"))
+    version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    assert f"`train.py` is not valid {version}: " in finding.message
+    assert version in finding.hint
+
+
+def test_a_file_alone_may_be_called_like_what_it_imports() -> None:
+    text = "import timm\nimport torch.distributed as dist\ndist.init_process_group('nccl', rank=0)\n"
+    text += "model = timm.create_model('resnet18')\n"
+    codes = {finding.code for finding in lint(submission(text))}
+    assert "DIST004" in codes
+    found = lint(submission(text, "timm.py"))
+    assert {finding.code for finding in found} == codes
+    assert {where.path for finding in found for where in finding.where} == {"timm.py"}
