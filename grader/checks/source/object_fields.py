@@ -20,7 +20,7 @@ _LOADER_PARTS = ("batch_sampler", "dataset", "sampler")
 _MAKING = ("__init__", "__post_init__")
 
 
-class Fields:
+class ObjectFields:
     """Objects over all files."""
 
     def __init__(self, names: Names, calls: Calls, attributes: Attributes) -> None:

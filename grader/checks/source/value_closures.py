@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from grader.checks.source.collected_values import collected_into
 from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
-from grader.checks.source.object_fields import Fields
+from grader.checks.source.object_fields import ObjectFields
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Definition, children, items_of
 
@@ -30,7 +30,7 @@ class Closures:
         names: Names,
         scopes: Scopes,
         results: Results,
-        fields: Fields,
+        fields: ObjectFields,
         origins: Callable[[ast.AST], Sequence[ast.AST]],
         given: Callable[[Definition], Iterable[ast.AST]],
         run_by: Callable[[ast.Call], Iterable[ast.AST]],

@@ -18,7 +18,7 @@ from grader.checks.source.filled_values import Filled
 from grader.checks.source.framework_words import unpacked
 from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
-from grader.checks.source.object_fields import Fields
+from grader.checks.source.object_fields import ObjectFields
 from grader.checks.source.passed_through import passed_through
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import (
@@ -60,7 +60,7 @@ class Values:
     def __init__(self, trees: tuple[Tree, ...], names: Names, scopes: Scopes, calls: Calls) -> None:
         self._trees, self._names, self._scopes, self._calls = trees, names, scopes, calls
         self._attributes = Attributes(trees, names, calls)
-        self._fields = Fields(names, calls, self._attributes)
+        self._fields = ObjectFields(names, calls, self._attributes)
         self.filled = Filled(names, scopes, calls)
         self._decorated = DecoratedFunctions(names, calls)
         self._origins: dict[Way, dict[ast.AST, tuple[ast.AST, ...]]] = {way: {} for way in Way}
