@@ -110,9 +110,10 @@ def _problem(submission: Submission, error: OverLimitError) -> SyntaxProblem:
     text = submission.text(path) or ""
     lines = text.split("\n")
     if not error.at:
-        # All files were read: what took so long is what follows their functions and values.
+        # All files were read: what took so long is what follows their values and calls.
         num_functions = sum(1 for line in lines if _FUNCTION.match(line))
-        what = f"it has {num_functions:,} functions in {len(lines):,} lines"
+        functions = f" with {num_functions:,} functions" if num_functions > 1 else ""
+        what = f"it has {len(lines):,} lines{functions}"
         return SyntaxProblem.of_unread(path, error.limit, what, stage=CHECKED)
     longest = max(len(line) for line in lines)
     what = f"it has {len(text):,} characters in {len(lines):,} lines, the longest of {longest:,}"

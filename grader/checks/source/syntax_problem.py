@@ -12,8 +12,8 @@ PYTHON = f"Python {sys.version_info.major}.{sys.version_info.minor}"
 """The version that reads and runs scripts here: what a newer one takes may be an error to it."""
 _SHORTER = "Hand in a file that holds your training code alone: no generated code, and no data written into the text."
 _SIMPLER = (
-    "Checking follows values and calls from function to function. It takes long where very many of them lead to each "
-    "other: hand in the functions that your training uses, and no generated code."
+    "Checking follows values from line to line, and calls from function to function. It takes long where very many of "
+    "them lead to each other: hand in the code that your training uses, and no generated code."
 )
 CHECKED = "checked"
 """The stage of reading after Python's own: Python can read a file, and the checks took more than the limit."""
