@@ -44,7 +44,8 @@ def charges(
     (not `completed`), it has cost what was not reached.
     """
     shown = [scaled for scaled in items if not scaled.left_out]
-    came_to = next((one for one in shown if one.item.about_network or one.item.answer), None)
+    results = sorted(shown, key=lambda one: not one.item.about_network)
+    came_to = next((one for one in results if one.item.about_network or one.item.answer), None)
     only_read = {rule.code for rule in load_rules() if rule.check_run is None}
     named = {NOT_SCORED, PREPARED_OTHERWISE, *(code for scaled in items for code in scaled.item.requires)}
     if any(scaled.item.answer for scaled in items):

@@ -151,6 +151,9 @@ def test_an_error_that_no_item_is_about_gates_and_costs_what_the_run_came_to() -
     assert outcome.verdict is Verdict.REJECTED
     assert (outcome.points, item(outcome, "accuracy").codes) == (80, ("DEV001",))
     assert "DEV001" in outcome.reason
+    answered = (RubricItem("throughput", "Measured", 10, True, (), None, answer="throughput"), *RUBRIC)
+    outcome = judged(finding("DEV001", Severity.ERROR), task=make_task(Path("nowhere"), answered))
+    assert item(outcome, "accuracy").codes == ("DEV001",), "an answer is charged where no network is"
     # A warning is advice then, and what a crash never came to is lost already.
     assert judged(finding("DEV001")).points == 100
     crashed = judged(finding("DEV001", Severity.ERROR), record=record(ending=Ending.CRASHED), evaluation=None)

@@ -24,7 +24,7 @@ def reduced_loss(script: Script) -> CauseInText | None:
                 continue
             scaled = sorted({s for r in reads if _divides(script, s := tree.statement(r))}, key=start)
             below = [s for s in scaled if start(s) < start(backward)]
-            leave = " and ".join(f"{script.quote(n)} (`{tree.path}:{n.lineno}`)" for n in (call, *below))
+            leave = " and ".join(f"{script.quote(n)} ({script.at(n)})" for n in (call, *below))
             return CauseInText(
                 (call, *below),
                 f"{script.at(call)} averages the loss, not the gradients: `backward` at {script.at(backward)} knows "
@@ -40,7 +40,7 @@ def reduced_loss(script: Script) -> CauseInText | None:
 def _divides(script: Script, statement: ast.stmt) -> bool:
     """Whether a statement divides by the number of ranks."""
     if isinstance(statement, ast.AugAssign):
-        return isinstance(statement.op, ast.Div) and script.ranks.world(statement.value)
+        return isinstance(statement.op, ast.Div) and bool(script.ranks.world(statement.value))
     divisions = (n for n in walk(statement) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div))
     return isinstance(statement, ast.Assign) and any(script.ranks.world(n.right) for n in divisions)
 
