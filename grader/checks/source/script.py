@@ -29,7 +29,7 @@ from grader.checks.source.rank_guards import Guards
 from grader.checks.source.rank_tests import Conditions
 from grader.checks.source.ranks import Ranks
 from grader.checks.source.reaching_assignments import Scopes
-from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax_nodes import UNKNOWN, literal
 from grader.checks.source.syntax_problem import SYNTAX, SyntaxProblem
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
@@ -164,8 +164,19 @@ class Script:
         return bool(self.names.foreign)
 
     def mentioned(self, name: str) -> list[ast.AST]:
-        """Places that read a name, as a plain name or as an attribute of anything."""
-        return [n for t in self.trees for n in (*t.loads.get(name, ()), *t.attribute_loads.get(name, ()))]
+        """Places that read a name, as a plain name or as an attribute of anything, `getattr(…, name)` among them."""
+        asked = (c for c in self.called("getattr") if len(c.args) > 1 and literal(c.args[1]) == name)
+        read = (n for t in self.trees for n in (*t.loads.get(name, ()), *t.attribute_loads.get(name, ())))
+        return [*read, *asked]
+
+    def may_run(self, node: ast.AST) -> bool:
+        """Whether a node does not stand in a plain function that nobody calls or hands on, which does nothing."""
+        function = self.names.tree(node).function(node)
+        return (
+            function is None
+            or function in self.graph.class_of
+            or bool(self.graph.sites(function) or self.graph.references(function))
+        )
 
     def location(self, node: ast.AST) -> Location:
         """Where a node stands, for a finding."""
