@@ -81,7 +81,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.mentions_distributed or script.training.framework or may_form_group(script):
         return
     starts = [n for name in _OTHER_STARTS for n in script.mentioned(name)]
-    if any(_may_run(script, node) for node in starts):
+    if any(script.may_run(node) for node in starts):
         return
     first = _first_need(script)
     if first is None:
@@ -116,16 +116,6 @@ def _first_need(script: Script) -> ast.AST | None:
         needs,
         key=lambda n: (script.location(n).path != "train.py", script.location(n).path, start(n)),
         default=None,
-    )
-
-
-def _may_run(script: Script, node: ast.AST) -> bool:
-    """A function that nobody calls or hands on starts nothing."""
-    function = script.names.tree(node).function(node)
-    return (
-        function is None
-        or bool(script.graph.sites(function) or script.graph.references(function))
-        or (function in script.graph.class_of)
     )
 
 

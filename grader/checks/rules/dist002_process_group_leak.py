@@ -31,9 +31,10 @@ finally:
 ```
 
 ## How it is seen
-In the source: no `destroy_process_group` in any file, or only in a function that nobody calls. In the run: ranks
-that ended well without taking their group down. Accelerate, Fabric and Lightning do it themselves. Reference:
-`torch.distributed`, "Shutdown" (https://pytorch.org/docs/stable/distributed.html#shutdown).
+In the source: no `destroy_process_group` in any file, or only in a function that nobody calls, hands on or gives to a
+decorator that may call it. In the run: ranks that ended well without taking their group down. Accelerate, Fabric and
+Lightning do it themselves. Reference: `torch.distributed`, "Shutdown"
+(https://pytorch.org/docs/stable/distributed.html#shutdown).
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ _MAX_DEPTH = 4
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag the start of a group that nothing reachable ends."""
-    starts = [c for c in script.calls(INIT) if _may_run(script, c)]
+    starts = [c for c in script.calls(INIT) if script.may_run(c)]
     if not starts or script.training.framework or may_set_up(script):
         return
     ends = script.mentioned("destroy_process_group")
-    if any(_may_run(script, node) for node in ends):
+    if any(script.may_run(node) for node in ends):
         return
     uncalled = (
         f" `destroy_process_group` stands in {script.at(ends[0])}, but nothing calls that function."
@@ -128,13 +129,6 @@ def _used_after(script: Script, function: Function) -> bool:
 
 def _function(script: Script, node: ast.AST) -> Function | None:
     return script.names.tree(node).function(node)
-
-
-def _may_run(script: Script, node: ast.AST) -> bool:
-    function = script.names.tree(node).function(node)
-    if function is None or function in script.graph.class_of:
-        return True
-    return bool(script.graph.sites(function) or script.graph.references(function))
 
 
 def check_run(evidence: Evidence) -> Observation:

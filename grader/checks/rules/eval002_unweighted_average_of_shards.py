@@ -56,9 +56,11 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: a ratio of what a validation loop counted that goes into a reduction, over shares that are not known to
-be equal. `DistributedSampler` pads its shards to equal sizes, so averages over those are exact and left alone. Shares
-cut by rank may differ by a sample or be equal, as the set's length will have it: a hint, until a run shows their sizes.
-A root, logarithm or exponential of each rank's own mean is no mean itself: averaging those is a hint over any shares.
+be equal. A ratio of what all ranks counted is none, and what is gathered, such as votes or each rank's own result, is
+no average until somebody takes their mean. `DistributedSampler` pads its shards to equal sizes, so averages over those
+are exact and left alone. Shares cut by rank may differ by a sample or be equal, as the set's length will have it: a
+hint, until a run shows their sizes. A root, logarithm or exponential of each rank's own mean is no mean itself:
+averaging those is a hint over any shares.
 """
 
 from __future__ import annotations

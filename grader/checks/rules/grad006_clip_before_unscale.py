@@ -46,10 +46,11 @@ for images, labels in train_loader:
 
 ## How it is seen
 In the source: a loop with `backward` and an optimizer's step, and nothing in it or in the functions it calls that
-clears gradients; `zero_grad` before a step of a loop, with no backward pass between the two; a clip between a scaled
-`backward` and the step with no `unscale_` before it. In the run: after some steps the next backward passes find
-gradients that were just stepped on, all of them or, which is a warning, those of some layers; or backward passes gave
-gradients, and the step found none. Any way to clear them counts, at any place of the loop.
+clears gradients, nor a hook or handler that does (gradients that the script assigns itself are left to the run);
+`zero_grad` before a step of a loop, with no backward pass between the two; a clip between a scaled `backward` and the
+step with no `unscale_` before it. In the run: after some steps the next backward passes find gradients that were just
+stepped on, all of them or, which is a warning, those of some layers; or backward passes gave gradients, and the step
+found none. Any way to clear them counts, at any place of the loop.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.cleared_gradients import steps_on_cleared
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Loop, start
+from grader.checks.source.syntax_nodes import Loop, ancestors, start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -134,10 +135,18 @@ def _may_clear(script: Script, loop: Loop) -> bool:
     updates = script.updates
     if updates.entries(loop, updates.clears) or updates.hands_on_optimizer(loop):
         return True
-    # Gradients that are taken directly, or assigned, don't add up.
-    tree = script.names.tree(loop)
-    assigned = [d.node for d in tree.attributes.get("grad", ())]
-    return bool(updates.entries(loop, assigned))
+    # Gradients that are assigned don't add up, or are views of a tensor that may be emptied as a whole.
+    return updates.assigned or any(_is_handed_on(script, clear) for clear in updates.clears)
+
+
+def _is_handed_on(script: Script, clear: ast.AST) -> bool:
+    """Whether gradients are cleared by what a hook, a handler or another call may run in each step."""
+    tree = script.names.tree(clear)
+    function, above = tree.function(clear), tree.parent.get(clear)
+    if isinstance(clear, ast.Attribute) and not (isinstance(above, ast.Call) and above.func is clear):
+        return True
+    in_lambda = any(isinstance(node, ast.Lambda) for node in ancestors(tree.parent, clear))
+    return in_lambda or (function is not None and bool(script.graph.references(function)))
 
 
 def _clipped_scaled(script: Script) -> Iterable[Hit]:

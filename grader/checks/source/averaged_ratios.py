@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from itertools import takewhile
 
+from grader.checks.source.data_flow import reads_after, source_text
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import end, name_of, start, walk
+from grader.checks.source.syntax_nodes import ancestors, end, name_of, start, walk
 from grader.checks.source.training_loops import Draw
 
 _AVERAGING = {
@@ -29,17 +31,22 @@ _HELPERS = (
 )
 _BENDING = {"sqrt", "exp", "log", "log2", "log10", "pow"}
 _MEANS = {"mean", "nanmean", "fmean"}
+_JOINING = {*_MEANS, "sum", "average", "fsum"}
+_GATHERED = ("tensor_list", "object_list", "gather_list", "object_gather_list", "output_tensor")
 
 
 def ratios_of(script: Script, draw: Draw) -> Iterable[ast.expr]:
-    """Ratios and means of what a loop counted, below it in the same scope."""
+    """Ratios and means of what a loop counted on this rank, below it in the same scope."""
     counted = script.reductions.counted(draw)
     tree = script.names.tree(draw.loop)
     scope = tree.scope(draw.loop)
+    reducing = script.reductions.reducing_after(draw)
     for name in sorted(counted):
         for load in tree.loads.get(name, ()):
             if tree.scope(load) is not scope or start(load) < end(draw.loop):
                 continue
+            if any(start(c) < start(load) and _names(c, name) for c in reducing):
+                continue  # what all ranks counted
             child: ast.AST = load
             above = tree.parent.get(load)
             while isinstance(above, ast.expr):
@@ -51,6 +58,10 @@ def ratios_of(script: Script, draw: Draw) -> Iterable[ast.expr]:
                     yield above
                     break
                 child, above = above, tree.parent.get(above)
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in walk(node))
 
 
 def means_of_batches(script: Script) -> Iterable[ast.AST]:
@@ -88,7 +99,11 @@ def averaging(script: Script, ratio: ast.expr) -> ast.Call | None:
         given = [a for n in ("tensor", "obj", "input_tensor") if (a := script.argument(call, n)) is not None]
         for argument in given:
             made = script.values.closure(argument)
-            if ratio in made and not any(_weights(script, n, ratio) for n in made):
+            if ratio not in made or any(
+                _weights(script, n, ratio) or _decides(script, n, ratio) for n in made
+            ):
+                continue
+            if _is_averaged(script, call):
                 return call
     for call in script.called_like(lambda name: any(w in name.lower() for w in _HELPERS)):
         helps = not script.graph.targets(call)
@@ -105,6 +120,26 @@ def _weights(script: Script, node: ast.AST, ratio: ast.expr) -> bool:
         ratio in script.values.closure(side) and script.values.constant(other) is UNKNOWN
         for side, other in sides
     )
+
+
+def _decides(script: Script, node: ast.AST, ratio: ast.expr) -> bool:
+    """Whether a ratio is only compared: ranks that vote average nothing."""
+    return isinstance(node, ast.Compare) and ratio in script.values.closure(node)
+
+
+def _is_averaged(script: Script, call: ast.Call) -> bool:
+    """Whether a mean is made of what a collective brings: of what was gathered, where it is added up or divided."""
+    given = (a for n in _GATHERED if (a := script.argument(call, n)) is not None)
+    gathered = next(given, None)
+    if gathered is None or not source_text(gathered):
+        return True
+    for read in reads_after(script, gathered, call):
+        above = script.names.tree(read).parent
+        for node in takewhile(lambda n: not isinstance(n, ast.stmt), ancestors(above, read)):
+            divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            if divides or (isinstance(node, ast.Call) and name_of(node) in _JOINING):
+                return True
+    return False
 
 
 def bent_before(script: Script, ratio: ast.expr, reduction: ast.Call) -> ast.expr | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.call_arguments import Arguments
-from grader.checks.source.decorators import is_context_manager, is_static
+from grader.checks.source.decorators import is_context_manager, is_static, may_call
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, VARIABLES, Function, part_of
@@ -155,7 +155,7 @@ class Calls:
         return self._sites.get(function, [])
 
     def references(self, function: ast.AST) -> list[ast.AST]:
-        """Places that name a function without calling it: callbacks, decorators, tables."""
+        """Places that name a function without calling it, or give it to a decorator: callbacks, tables, handlers."""
         if self._references is None:
             self._references = {}
             for node in self._mentions():
@@ -164,8 +164,7 @@ class Calls:
 
     def spawn_sites(self) -> list[CallSite]:
         """All places that start processes running a function of the submission."""
-        if self._spawns is None:
-            self._spawns = [s for f in self.functions for s in self.sites(f) if s.spawned]
+        self._spawns = self._spawns or [s for f in self.functions for s in self.sites(f) if s.spawned]
         return self._spawns
 
     def bound(self, site: CallSite, function: Function, parameter: str) -> ast.expr | None:
@@ -286,6 +285,7 @@ class Calls:
 
     def _mentions(self) -> Iterable[tuple[ast.AST, ast.AST]]:
         names = {f.name for f in self.functions}
+        yield from ((f, d) for f in self.functions for d in f.decorator_list if may_call(self._names, d))
         for tree in self._trees:
             for name in names:
                 for node in (*tree.loads.get(name, ()), *tree.attribute_loads.get(name, ())):

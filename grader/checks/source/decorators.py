@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+
+from grader.checks.source.library_names import Names
 from grader.checks.source.syntax_nodes import Function, name_of
+
+_ONLY_WRAP = (
+    "abc.", "classmethod", "contextlib.", "functools.", "property", "staticmethod", "torch.", "typing.",
+)  # fmt: skip
+"""How decorators begin that leave it to the script to call what they are written above."""
 
 
 def is_property(function: Function) -> bool:
@@ -18,6 +26,12 @@ def is_static(function: Function) -> bool:
 def is_context_manager(function: Function) -> bool:
     """Whether a generator's call is entered by `with`, which gives what it yields."""
     return _decorated(function, "contextmanager", "asynccontextmanager")
+
+
+def may_call(names: Names, decorator: ast.expr) -> bool:
+    """Whether a decorator may keep a function to call it some time, as `@engine.on("completed")` does."""
+    named = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return not (names.qualified(named) or name_of(named)).startswith(_ONLY_WRAP)
 
 
 def _decorated(function: Function, *names: str) -> bool:

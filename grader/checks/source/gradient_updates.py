@@ -15,7 +15,7 @@ from operator import itemgetter
 from grader.checks.source.call_sites import Calls, CallSite
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import LOOPS, Loop, Place, end, name_of, start, walk
+from grader.checks.source.syntax_nodes import LOOPS, Loop, Place, end, literal, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Training
 from grader.checks.source.value_sources import Values
@@ -81,6 +81,11 @@ class Updates:
         if self._clears is None:
             self._clears = tuple(n for tree in self._trees for n in self._find_clears(tree))
         return self._clears
+
+    @property
+    def assigned(self) -> bool:
+        """Whether the script makes anything a gradient by hand, such as a view of one tensor that holds them all."""
+        return any(not _is_empty(value) for tree in self._trees for _, value in _stores(tree))
 
     @property
     def clips(self) -> list[ast.Call]:
@@ -264,10 +269,9 @@ class Updates:
 
     def _find_clears(self, tree: Tree) -> Iterable[ast.AST]:
         yield from tree.attribute_loads.get("zero_grad", ())
-        for definition in tree.attributes.get("grad", ()):
-            value = definition.value
-            if isinstance(value, ast.Constant) or (isinstance(value, ast.Call) and "zeros" in name_of(value)):
-                yield definition.node
+        yield from (node for node, value in _stores(tree) if _is_empty(value))
+        yield from (c for c in tree.called("delattr") if len(c.args) > 1 and literal(c.args[1]) == "grad")
+        yield from (t for d in tree.deletions for t in d.targets if getattr(t, "attr", "") == "grad")
         for call in tree.called_like(lambda name: name in _EMPTYING or _CLEARING_NAME.search(name)):
             name = name_of(call)
             if name in _EMPTYING:
@@ -282,3 +286,15 @@ class Updates:
                     yield call
             elif name != "zero_grad" and not self._calls.targets(call):
                 yield call
+
+
+def _stores(tree: Tree) -> Iterable[tuple[ast.AST, ast.expr | None]]:
+    """Where a gradient is set, and to what: `p.grad = …` and `setattr(p, "grad", …)`."""
+    yield from ((d.node, d.value) for d in tree.attributes.get("grad", ()))
+    for call in tree.called("setattr"):
+        if len(call.args) == 3 and literal(call.args[1]) == "grad":
+            yield call, call.args[2]
+
+
+def _is_empty(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) or (isinstance(value, ast.Call) and "zeros" in name_of(value))

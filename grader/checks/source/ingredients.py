@@ -60,7 +60,7 @@ def ingredient(script: Script, code: str) -> Ingredient | None:
 def _group(script: Script) -> Ingredient | None:
     starts = [n for name in _STARTS for n in script.mentioned(name)]
     if starts:
-        return _found(script, starts[0]) if _may_run(script, starts[0]) else None
+        return _found(script, starts[0]) if script.may_run(starts[0]) else None
     if may_form_group(script) or _mentions(script, _OTHER_STARTS):
         return None
     return _missing(
@@ -241,16 +241,6 @@ def _found(script: Script, node: ast.AST) -> Ingredient:
 
 def _missing(what: str, write: str) -> Ingredient:
     return Ingredient(False, f"{what} Write {write}")
-
-
-def _may_run(script: Script, node: ast.AST) -> bool:
-    """A function that nobody calls or hands on does nothing."""
-    function = script.names.tree(node).function(node)
-    return (
-        function is None
-        or bool(script.graph.sites(function) or script.graph.references(function))
-        or function in script.graph.class_of
-    )
 
 
 def _talking(script: Script) -> list[ast.Call]:

@@ -30,7 +30,7 @@ from grader.checks.source.rank_guards import Guards
 from grader.checks.source.rank_tests import Conditions
 from grader.checks.source.ranks import Ranks
 from grader.checks.source.reaching_assignments import Scopes
-from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax_nodes import UNKNOWN, literal
 from grader.checks.source.syntax_problem import SYNTAX, SyntaxProblem
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
@@ -165,14 +165,25 @@ class Script:
         return bool(self.names.foreign)
 
     def mentioned(self, name: str) -> list[ast.AST]:
-        """Places that read a name, as a plain name, also another that it is imported as, or as an attribute."""
-        found: list[ast.AST] = []
+        """Places that read a name: plain, as an attribute, by `getattr(…, name)`; or one it is imported as."""
+        found: list[ast.AST] = [
+            c for c in self.called("getattr") if len(c.args) > 1 and literal(c.args[1]) == name
+        ]
         for tree in self.trees:
             imported = (a for s in tree.importing for a in s.names if a.name.rpartition(".")[2] == name)
             for local in dict.fromkeys((name, *(a.asname or name for a in imported))):
                 found += tree.loads.get(local, ())
             found += tree.attribute_loads.get(name, ())
         return found
+
+    def may_run(self, node: ast.AST) -> bool:
+        """Whether a node does not stand in a plain function that nobody calls or hands on, which does nothing."""
+        function = self.names.tree(node).function(node)
+        return (
+            function is None
+            or function in self.graph.class_of
+            or bool(self.graph.sites(function) or self.graph.references(function))
+        )
 
     def location(self, node: ast.AST) -> Location:
         """Where a node stands, for a finding."""

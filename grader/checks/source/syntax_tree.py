@@ -40,7 +40,7 @@ class Tree:
         path: relative path; module: dotted module name; root: its syntax tree; text: its source.
         parent: the node above each node.
         calls: all calls in the order of the text; loops, functions, classes, withs, ifs, tries, exits
-            (`break` and `continue`), slices (`x[a:b]`), importing (import statements): likewise collected.
+            (`break` and `continue`), slices (`x[a:b]`), deletions, importing (import statements): likewise collected.
         calls_within, calls_given, called, called_like: calls by place, keyword and name, see `CallIndex`.
         definitions: scope → name → definitions in the order of the text.
         attributes: attribute name → stores to it on any object (`self.x = …`, `args.x = …`).
@@ -57,6 +57,7 @@ class Tree:
         self.parent: dict[ast.AST, ast.AST] = {}
         self._scope_of: dict[ast.AST, Scope] = {}
         self.slices: list[ast.Subscript] = []
+        self.deletions: list[ast.Delete] = []
         self._calls: list[ast.Call] = []
         self.loops: list[Loop] = []
         self.functions: list[Function] = []
@@ -294,6 +295,6 @@ _NOTES: dict[type[ast.AST], Any] = {
     ast.ExceptHandler: Tree._named, ast.MatchAs: Tree._named, ast.MatchStar: Tree._named,
     ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function, ast.ClassDef: Tree._class,
     ast.arg: Tree._parameter, ast.Return: _by_scope("returns"), ast.Yield: _by_scope("yields"),
-    ast.YieldFrom: _by_scope("yields"),
+    ast.YieldFrom: _by_scope("yields"), ast.Delete: _listing("deletions"),
     ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
 }  # fmt: skip
