@@ -247,6 +247,12 @@ UNDECIDED = {
     "PERF001 something is measured by it": JOINED + LOOP.replace("loader", "batches").replace("batches", "loader")
     .replace("for epoch", "loader = DataLoader(train_set, 8, sampler=DistributedSampler(train_set))\nfor epoch")
     + "        torch.cuda.synchronize()\n        print(dist.get_rank(), time.time())\n" + END,
+    "GRAD008 an average that some steps go without": JOINED.replace("DistributedDataParallel(torch.nn.Linear(4, 2))",
+    "torch.nn.Linear(4, 2)") + "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    + "def mean(model):\n    for p in model.parameters():\n        dist.all_reduce(p.grad)\n"
+    + "        p.grad /= dist.get_world_size()\nfor step, (x, y) in enumerate(batches):\n"
+    + "    optimizer.zero_grad(set_to_none=False)\n    if step:\n        mean(model)\n"
+    + "    torch.nn.functional.cross_entropy(model(x), y).backward()\n    optimizer.step()\n" + END,
     "DEV003 ranks that may be on CPUs": HEAD + "dist.init_process_group('gloo')\n"
     + "model = DistributedDataParallel(torch.nn.Linear(4, 2), device_ids=[int(os.environ['LOCAL_RANK'])])\n"
     + END,
