@@ -9,8 +9,9 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.source.decorators import is_context_manager
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN, VARIABLES, name_of, part_of
+from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, VARIABLES, Function, name_of, part_of
 
 MOVES = {"to", "cuda", "cpu", "xpu", "npu", "to_empty"}
 _MADE = {
@@ -47,7 +48,15 @@ class Placement:
         self._moved: list[tuple[ast.Call, set[ast.AST]]] | None = None
         entered = [i.context_expr for t in script.trees for w in t.withs for i in w.items]
         entered += [a for c in script.called("enter_context") for a in c.args]
-        self.default_chosen = bool(script.calls(*_DEFAULTS)) or any(self._is_device(e) for e in entered)
+        self.default_chosen = bool(script.calls(*_DEFAULTS)) or any(
+            # `with process_group() as device:` enters something that only gives one.
+            self._is_device(e) and not any(is_context_manager(t) for t in self._run_by(e))
+            for e in entered
+        )
+
+    def _run_by(self, node: ast.expr) -> Iterable[Function]:
+        targets = self._script.graph.targets(node) if isinstance(node, ast.Call) else ()
+        return (t for t in targets if isinstance(t, FUNCTIONS))
 
     def of(self, node: ast.AST, depth: int = 0) -> MadeOn:
         """What an expression is made as."""
