@@ -48,10 +48,10 @@ def equal_batches(script: Script) -> Iterable[EqualBatches]:
             for draw in script.values.closure(read.slice):
                 if isinstance(draw, ast.Call) and draw not in told and _alike(script, seeding, draw, read):
                     told.add(draw)
-                    yield _told(script, draw, seeds[0])
+                    yield _finding(script, draw, seeds[0])
 
 
-def _told(script: Script, draw: ast.Call, seed: ast.Call) -> EqualBatches:
+def _finding(script: Script, draw: ast.Call, seed: ast.Call) -> EqualBatches:
     written = by_rank(script, seed)
     there = f" at {script.at(seed)}: `{written}`" if written else ""
     return EqualBatches(

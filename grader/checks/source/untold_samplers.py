@@ -144,6 +144,9 @@ def _tells(script: Script, node: ast.Attribute) -> bool:
 
 
 def _told_by_some(script: Script, node: ast.Attribute) -> ast.AST | None:
-    """The test that lets only some ranks call `set_epoch`."""
+    """The test that lets only some ranks call `set_epoch`, where others train as well."""
     guard = script.replicas.on_some_ranks(node)
-    return guard.test if guard is not None and guard.condition.sure else None
+    if guard is None or not guard.condition.sure:
+        return None
+    lone = any(script.replicas.on_some_ranks(b) is not None for b in script.training.backwards)
+    return None if lone else guard.test
