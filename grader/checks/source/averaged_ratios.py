@@ -40,13 +40,12 @@ def ratios_of(script: Script, draw: Draw) -> Iterable[ast.expr]:
     counted = script.reductions.counted(draw)
     tree = script.names.tree(draw.loop)
     scope = tree.scope(draw.loop)
-    reducing = script.reductions.reducing_after(draw)
     for name in sorted(counted):
         for load in tree.loads.get(name, ()):
             if tree.scope(load) is not scope or start(load) < end(draw.loop):
                 continue
-            if any(start(c) < start(load) and _names(c, name) for c in reducing):
-                continue  # what all ranks counted
+            if script.values.filled.has(load):
+                continue  # reduced: all ranks hold the counts of all
             child: ast.AST = load
             above = tree.parent.get(load)
             while isinstance(above, ast.expr):
@@ -58,10 +57,6 @@ def ratios_of(script: Script, draw: Draw) -> Iterable[ast.expr]:
                     yield above
                     break
                 child, above = above, tree.parent.get(above)
-
-
-def _names(node: ast.AST, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name for n in walk(node))
 
 
 def means_of_batches(script: Script) -> Iterable[ast.AST]:

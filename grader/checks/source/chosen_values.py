@@ -30,7 +30,7 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenValue:
     """One of several values, and the ranks that may have it."""
 
     value: ast.AST
@@ -49,7 +49,7 @@ class ChosenValues:
         test: Callable[[ast.AST], Condition],
     ) -> None:
         self._names, self._scopes, self._calls, self._values, self._test = names, scopes, calls, values, test
-        self._known: dict[ast.AST, tuple[Choice, ...]] = {}
+        self._known: dict[ast.AST, tuple[ChosenValue, ...]] = {}
         self._nested = 0
 
     def true(self, node: ast.expr) -> Condition:
@@ -115,16 +115,16 @@ class ChosenValues:
             return origins[0]
         return literal(origins[0])
 
-    def choices(self, node: ast.AST, depth: int = 0) -> tuple[Choice, ...]:
+    def choices(self, node: ast.AST, depth: int = 0) -> tuple[ChosenValue, ...]:
         """All that a value may be, each with the ranks that may have it."""
         if node not in self._known:
             if depth > _MAX_DEPTH:
-                return (Choice(node, NOTHING),)
+                return (ChosenValue(node, NOTHING),)
             self._known[node] = ()  # what a cycle adds to itself is nothing new
             self._known[node] = tuple(dict.fromkeys(self._split(node, depth + 1)))
         return self._known[node]
 
-    def _split(self, node: ast.AST, depth: int) -> Iterable[Choice]:
+    def _split(self, node: ast.AST, depth: int) -> Iterable[ChosenValue]:
         if isinstance(node, ast.IfExp):
             condition = self._test(node.test)
             parts: list[tuple[Condition, ast.AST]] = [
@@ -135,10 +135,10 @@ class ChosenValues:
             origins = self._assigned(node) or self._values.choices(node)
             parts = [(self.around(origin), origin) for origin in origins if origin is not node]
         if not parts:
-            yield Choice(node, NOTHING)
+            yield ChosenValue(node, NOTHING)
         for condition, part in parts:
             for choice in self.choices(part, depth):
-                yield Choice(choice.value, all_of([condition, choice.condition]))
+                yield ChosenValue(choice.value, all_of([condition, choice.condition]))
 
     def _assigned(self, node: ast.AST) -> list[ast.expr]:
         """What plain assignments have put into a name; nothing where it may also come from elsewhere."""

@@ -73,9 +73,9 @@ def test_a_circle_under_a_rank_test_is_kept_from_the_others(script: Callable[...
 
 
 def test_callees_come_before_their_callers() -> None:
-    from ast import FunctionDef, parse
+    from ast import AST, FunctionDef, parse
 
     body = parse("".join(f"def {name}(): pass\n" for name in "abcde")).body
     a, b, c, d, e = (node for node in body if isinstance(node, FunctionDef))
-    called = {a: [b], b: [c, d], c: [b], d: [], e: [a, e]}
+    called: dict[AST, list[AST]] = {a: [b], b: [c, d], c: [b], d: [], e: [a, e]}
     assert circles([a, b, c, d, e], called.__getitem__) == [(d,), (b, c), (a,), (e,)]
