@@ -132,7 +132,7 @@ class Evidence:
         by_itself = (
             not r.killed_by_judge and r.failure is None and (r.exit_code or 0) >= 0 for r in self.record.ranks
         )
-        return all(by_itself) and all(map(only_left, self.trace.ranks))
+        return all(by_itself) and bool(self.trace.ranks) and all(map(only_left, self.trace.ranks))
 
     @property
     def grouped(self) -> bool:

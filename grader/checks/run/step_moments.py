@@ -15,7 +15,7 @@ from grader.model.trace import RankTrace, Step
 
 def passes_at_steps(rank: RankTrace) -> dict[int, int]:
     """Step → backward passes that the rank had made by then; up to the first step that was not told of."""
-    return {step.n: passes for step, passes, _ in _told(rank)}
+    return {step.n: passes for step, passes, _ in _counted(rank)}
 
 
 def first_apart(ranks: Sequence[RankTrace]) -> int | None:
@@ -24,7 +24,7 @@ def first_apart(ranks: Sequence[RankTrace]) -> int | None:
     Both numbers must differ: a rank that goes backward once more for itself, or sends a message to one other, still
     steps in the same iteration.
     """
-    told = [{step.n: (passes, exchanges) for step, passes, exchanges in _told(rank)} for rank in ranks]
+    told = [{step.n: (passes, exchanges) for step, passes, exchanges in _counted(rank)} for rank in ranks]
     apart = [
         n
         for one, other in pairwise(told)
@@ -34,7 +34,7 @@ def first_apart(ranks: Sequence[RankTrace]) -> int | None:
     return min(apart, default=None)
 
 
-def _told(rank: RankTrace) -> list[tuple[Step, int, int]]:
+def _counted(rank: RankTrace) -> list[tuple[Step, int, int]]:
     """Each step, with the backward passes and the collectives of the default group up to it."""
     found: list[tuple[Step, int, int]] = []
     passes = exchanges = 0

@@ -46,7 +46,9 @@ def steps_on_cleared(script: Script) -> Iterable[ClearedStep]:
                 break
             clear = one.value if isinstance(one, ast.Expr) else None
             if isinstance(clear, ast.Call) and _clears(script, clear, optimizer):
-                yield from _told(script, clear, step, block[:number], block[block.index(statement) + 1 :])
+                yield from _cleared_step(
+                    script, clear, step, block[:number], block[block.index(statement) + 1 :]
+                )
                 break
 
 
@@ -65,7 +67,7 @@ def cleared_in_part(script: Script) -> list[ast.AST]:
     return sorted(dict.fromkeys(found), key=start)
 
 
-def _told(
+def _cleared_step(
     script: Script, clear: ast.Call, step: ast.Call, above: list[ast.stmt], below: list[ast.stmt]
 ) -> Iterable[ClearedStep]:
     edits, tree = Edits(script), script.names.tree(step)
