@@ -92,7 +92,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 def _fix(script: Script, node: ast.AST) -> Fix | None:
     """The number asked of the launcher, or of the group where it has been joined."""
     edits, tree = Edits(script), script.names.tree(node)
-    if script.graph.spawn_sites():
+    if script.graph.spawn_sites:
         return None
     name = script.names.qualified(node.func) if isinstance(node, ast.Call) else None
     if isinstance(node, ast.Assign):
@@ -190,7 +190,7 @@ def _early(evidence: Evidence, started: int) -> Hit | None:
         f"the group: each of {started} ranks takes itself for the only one, rank 0 of 1, and keeps that: "
         f"{script.at(first.read)} reads {script.quote(first.read)}. Shares, guards and files then go by it.",
         hint=f"Ask the launcher, which has told it already: {told}."
-        if not script.graph.spawn_sites()
+        if not script.graph.spawn_sites
         else f"Join the group above {script.at(first.node)}: {script.quote(first.started)}.",
         where=lines(script, [*(one.node for one in found), first.started]),
         ranks=tuple(range(started)),

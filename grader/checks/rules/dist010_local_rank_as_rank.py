@@ -106,7 +106,7 @@ def _machines_as_ranks(script: Script) -> Iterable[Hit]:
     """A process that joins with its machine's number in a world of several processes on each machine."""
     for call in script.calls(INIT):
         rank, size = script.argument(call, "rank"), script.argument(call, "world_size")
-        if rank is None or size is None or UNKNOWN in (rank, size) or script.graph.spawn_sites():
+        if rank is None or size is None or UNKNOWN in (rank, size) or script.graph.spawn_sites:
             continue
         product = next((o for o in script.values.origins(size) if isinstance(o, ast.BinOp)), None)
         if product is None or not isinstance(product.op, ast.Mult) or not _numbers_machines(script, rank):
@@ -148,7 +148,7 @@ def _fix(script: Script, wrong: list[ast.Call]) -> Fix | None:
         starts = script.names.qualified(call.func) == INIT
         variable = f'int({edits.name("os.environ", call)}["RANK"])' if starts else ""
         edits.give(call, "rank", variable or global_rank(script, edits, call))
-    return edits.fix("Counts by the rank among all processes.") if not script.graph.spawn_sites() else None
+    return edits.fix("Counts by the rank among all processes.") if not script.graph.spawn_sites else None
 
 
 def _of_one_machine(script: Script, size: ast.expr | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from grader.checks.source.call_arguments import Arguments
 from grader.checks.source.decorators import is_context_manager, is_static, may_call
@@ -62,7 +63,6 @@ class Calls:
         self._definitions: dict[ast.AST, ast.AST | None] = {}
         self._targets: dict[ast.Call, tuple[ast.AST, ...]] = {}
         self._sites: dict[ast.AST, list[CallSite]] | None = None
-        self._spawns: list[CallSite] | None = None
         self._references: dict[ast.AST, list[ast.AST]] | None = None
         self._by_name: dict[str, list[ast.Call]] | None = None
 
@@ -162,10 +162,10 @@ class Calls:
                 self._references.setdefault(node[0], []).append(node[1])
         return self._references.get(function, [])
 
+    @cached_property
     def spawn_sites(self) -> list[CallSite]:
         """All places that start processes running a function of the submission."""
-        self._spawns = self._spawns or [s for f in self.functions for s in self.sites(f) if s.spawned]
-        return self._spawns
+        return [s for f in self.functions for s in self.sites(f) if s.spawned]
 
     def bound(self, site: CallSite, function: Function, parameter: str) -> ast.expr | None:
         """What a parameter receives at a site: an expression, `UNKNOWN`, or None where its default stands."""

@@ -38,7 +38,7 @@ def said_of_entry(script: Script, node: ast.AST) -> str:
 
 def lacks_start(script: Script) -> bool:
     """Whether nothing in these files runs any of their functions, or starts a group or trains, by itself."""
-    if script.graph.spawn_sites():
+    if script.graph.spawn_sites:
         return False
     for tree in script.trees:
         for call in tree.calls:

@@ -86,9 +86,7 @@ def started_by_hand(script: Script) -> bool:
     told = [r for r in starts if r is not None and r is not UNKNOWN]
     numbered = any(script.ranks.rank(r) is Strength.SURE for r in told)
     launched = any("LOCAL_RANK" in t.constants or "local_rank" in t.attribute_loads for t in script.trees)
-    return (
-        bool(told) and len(told) == len(starts) and not (numbered or launched or script.graph.spawn_sites())
-    )
+    return bool(told) and len(told) == len(starts) and not (numbered or launched or script.graph.spawn_sites)
 
 
 def _after_start(script: Script) -> ast.stmt | None:

@@ -64,7 +64,7 @@ def asked_of_launcher(script: Script, found: Iterable[EarlyRank]) -> Fix | None:
     edits = Edits(script)
     for one in found:
         node = one.node
-        if script.graph.spawn_sites() or not isinstance(node, ast.expr):
+        if script.graph.spawn_sites or not isinstance(node, ast.expr):
             return None
         name = script.names.qualified(node.func) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and name == _FIELD:

@@ -97,7 +97,7 @@ def _spawned(script: Script) -> int | None:
     }
     number = numbers.pop() if len(numbers) == 1 else None
     if number is None or number is UNKNOWN:
-        starts = [s.call for s in script.graph.spawn_sites() if name_of(s.call) == "Process"]
+        starts = [s.call for s in script.graph.spawn_sites if name_of(s.call) == "Process"]
         return _rounds(script, starts[0]) if starts else None
     return number if isinstance(number, int) else None
 

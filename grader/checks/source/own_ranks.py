@@ -24,7 +24,7 @@ _OF_THE_LAUNCHER = (
 def starts_of_ranks(script: Script) -> list[ast.Call]:
     """Calls that start a function which joins a group, unless only a run without a launcher gets there."""
     starts = script.calls(INIT)
-    sites = script.graph.spawn_sites() if starts else []
+    sites = script.graph.spawn_sites if starts else []
     return [s.call for s in sites if not script.guards.alone(s.call) and _joins(script, s.call, starts)]
 
 

@@ -127,7 +127,7 @@ class Guards:
 
     def _module_is_ranked(self) -> bool:
         # With `mp.spawn` the module level runs in the parent, once; under torchrun it runs on every rank.
-        return not self._calls.spawn_sites()
+        return not self._calls.spawn_sites
 
     def _decorated(self, function: Function) -> Guard | None:
         """The decorator that keeps a function from some ranks; of `ALL` where nobody can tell from which."""

@@ -218,7 +218,7 @@ class Ranks:
         repeated = loop if isinstance(loop, ast.For) else tree.parent[loop]
         starts = any(
             self._names.tree(s.call) is tree and tree.inside(s.call, repeated)
-            for s in self._calls.spawn_sites()
+            for s in self._calls.spawn_sites
         )
         counts = isinstance(loop.iter, ast.Call) and self._names.qualified(loop.iter.func) == "range"
         if starts and counts and isinstance(loop.target, ast.Name):

@@ -85,7 +85,7 @@ def _several(script: Script, node: ast.AST, *, sure: bool) -> bool:
     def begins(place: ast.AST) -> bool:
         function = script.names.tree(place).function(place)
         if function is None:
-            return not script.graph.spawn_sites()
+            return not script.graph.spawn_sites
         return any(s.spawned for s in script.graph.sites(function))
 
     ways = ways_to(script.names, script.graph, node, goes_on=passes)

@@ -47,7 +47,7 @@ def local_rank(script: Script, edits: Edits, at: ast.AST) -> str:
     known = _variable(script, at, _is_local)
     if known:
         return known
-    if script.graph.spawn_sites():
+    if script.graph.spawn_sites:
         edits.give_up()
     variables = edits.name("os.environ", at)
     alone = may_be_alone(script, at)
