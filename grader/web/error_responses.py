@@ -21,6 +21,7 @@ from grader.store.database import StoreUnavailableError
 from grader.translation import N_, gettext
 from grader.web import flash
 from grader.web.security.access import API, ChangePasswordFirstError, SignInFirstError
+from grader.web.security.body_limits import CLIENT_GONE
 from grader.web.service import WebService
 
 RETRY_S = 5
@@ -95,6 +96,8 @@ def answer(request: Request, status: int, message: str, headers: dict[str, str] 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == CLIENT_GONE:
+        return Response(status_code=CLIENT_GONE)
     if isinstance(error, SignInFirstError) and not request.url.path.startswith(API):
         return RedirectResponse(f"/sign-in?next={error.place}", 303)
     if isinstance(error, ChangePasswordFirstError) and not request.url.path.startswith(API):

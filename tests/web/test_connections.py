@@ -33,6 +33,8 @@ def test_thousands_who_say_nothing_keep_nobody_out(web: int, said: bytes) -> Non
     url = f"http://127.0.0.1:{web}"
     with many_files(), ExitStack() as stack:
         held = [connect(stack, web, said) for _ in range(connections.MOST_CONNECTIONS + 900)]
+        # All of them came within seconds, and before this one.
+        assert httpx.get(f"{url}/healthz", timeout=30).status_code == 200
         for number in range(60):
             if number % 5 == 0:
                 # Whoever comes while they come.
@@ -70,6 +72,18 @@ def test_a_guests_form_that_does_not_come_is_answered_408(web: int) -> None:
     with ExitStack() as stack:
         slow = connect(stack, web, SLOW_FORM)
         assert b" 408 " in ended_after(slow, least=15, most=28).partition(b"\r\n")[0]
+
+
+def test_who_hangs_up_while_sending_is_told_apart_from_bad_requests(served: Served) -> None:
+    with ExitStack() as gone:
+        connect(gone, int(served.url.rpartition(":")[2]), SLOW_FORM)
+    count = 'requests_total{method="POST",route="/sign-in",status="499"} 1.0'
+    with served.client() as client:
+        for _ in range(50):
+            if count in (text := client.get("/metrics").text):
+                return
+            time.sleep(0.1)
+    pytest.fail(text)
 
 
 def test_who_is_answered_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

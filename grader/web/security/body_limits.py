@@ -22,6 +22,8 @@ from grader.translation import gettext
 GUEST_BYTES = 64 << 10
 MAX_EVIDENCE_BYTES = files.MAX_FILE_BYTES
 _EVIDENCE = re.compile(r"/api/v1/worker/attempts/\d+/files/[a-z.-]+")
+CLIENT_GONE = 499
+"""Who hung up while sending: the log's status for it, as proxies have it; nobody is there to be answered."""
 IDLE_S, WHOLE_S, GUEST_WHOLE_S = 20.0, 120.0, 20.0
 """A phone on a crowded network brings 4 MiB, or a guest's form, in that time; a slow-loris holds no place longer."""
 
@@ -59,6 +61,8 @@ class BodyLimits:
                 raise HTTPException(
                     408, gettext("The upload came too slowly. Send it again."), {"Connection": "close"}
                 ) from None
+            if message["type"] == "http.disconnect":
+                raise HTTPException(CLIENT_GONE, "the client hung up")
             brought += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if brought > most:

@@ -11,6 +11,7 @@ import asyncio
 import resource
 import time
 from collections.abc import Iterable
+from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -23,6 +24,8 @@ LINGER_S, LINGER_BYTES = 10.0, 16 << 20
 MOST_CONNECTIONS = 4096
 _GRACE_S = 2.0
 """Nobody makes room sooner: in a rush that is honest, everybody's request is still on its way."""
+_LOOK_S = 0.1
+"""From one search for those who make room to the next: one for each of a thousand newcomers keeps everybody waiting."""
 _MOST_FILES = 16_384
 
 
@@ -34,6 +37,7 @@ class TimedConnection(HttpToolsProtocol):
     """
 
     waiting_since: float | None = None
+    _next_look: ClassVar[float] = 0.0
     _num_unanswered = 0
     _num_unread = 0
     _end: asyncio.TimerHandle | None = None
@@ -42,7 +46,8 @@ class TimedConnection(HttpToolsProtocol):
         """The client is to say what it wants; others make room for it."""
         super().connection_made(transport)
         self._wait(HEAD_S)
-        if len(self.connections) > most_connections():
+        if len(self.connections) > most_connections() and time.monotonic() >= TimedConnection._next_look:
+            TimedConnection._next_look = time.monotonic() + _LOOK_S
             _make_room(one for one in self.connections if isinstance(one, TimedConnection))
 
     def connection_lost(self, exc: Exception | None) -> None:
