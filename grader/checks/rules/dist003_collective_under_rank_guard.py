@@ -39,8 +39,9 @@ dist.destroy_process_group()
 ## How it is seen
 In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet
 in the same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which
-the ranks' own stacks show who waits where, or a time limit at which a rank waited in what the source flags. A group
-that some ranks form alone stays advice where the run came to its end: the next group is what fails. Reference:
+the ranks' own stacks show who waits where (a rank that made one call more waits in its next one), or a time limit at
+which a rank waited in what the source flags. A group that some ranks form alone stays advice where the run came to its
+end: the next group is what fails. Reference:
 https://pytorch.org/docs/stable/distributed.html#collective-functions.
 """
 
@@ -183,7 +184,7 @@ def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a run that stood still while some ranks waited in a collective that a rank test keeps from the others."""
-    from grader.checks.run.stuck_ranks import guarded_ranks, stuck_ranks
+    from grader.checks.run.stuck_ranks import guarded_ranks, one_call_ahead, stuck_ranks
     from grader.model.run import Ending
 
     stuck = stuck_ranks(evidence)
@@ -191,6 +192,9 @@ def check_run(evidence: Evidence) -> Observation:
     if guarded:
         late = evidence.record.ending is Ending.TIMED_OUT
         return flagged(_deadlock_hit(evidence.script, stuck, guarded, late=late))
+    ahead = [_hit(evidence.script, one) for one in one_call_ahead(evidence.script, stuck)]
+    if ahead:
+        return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in ahead))
     passes = list(_backward_of_some(evidence.script)) if stuck else []
     if passes:
         return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in passes))

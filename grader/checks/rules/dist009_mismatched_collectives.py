@@ -198,10 +198,10 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock or a crash in which ranks met in different collectives."""
-    from grader.checks.run.stuck_ranks import guarded_ranks, mismatch, stuck_ranks
+    from grader.checks.run.stuck_ranks import guarded_ranks, mismatch, one_call_ahead, stuck_ranks
 
     stuck = stuck_ranks(evidence)
-    if stuck and guarded_ranks(stuck):
+    if stuck and (guarded_ranks(stuck) or one_call_ahead(evidence.script, stuck)):
         return not_observable("The run was stuck in a collective under a test of the rank (DIST003).")
     if stuck:
         return flagged(_caused(_deadlock_hit(stuck), evidence.script))

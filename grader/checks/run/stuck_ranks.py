@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at
+from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
-from grader.checks.source.unmet_collectives import unmet_collectives
+from grader.checks.source.unmet_collectives import UnmetCollective, unmet_collectives
 from grader.model.finding import Location
 from grader.model.run import Ending, Frame, RankRecord
 
@@ -81,6 +82,31 @@ def guarded_ranks(stuck: tuple[StuckRank, ...]) -> tuple[StuckRank, ...]:
     return guarded if len(guarded) < len(stuck) else ()
 
 
+def one_call_ahead(script: Script, stuck: tuple[StuckRank, ...]) -> tuple[UnmetCollective, ...]:
+    """Collectives under a rank test that the ranks which pass it wait in, called elsewhere: they were partners before.
+
+    `if rank == 0: evaluate()` and `evaluate()` on all ranks afterwards: rank 0's first meets the others' only one, and
+    it waits in its second.
+    """
+    if guarded_ranks(stuck):
+        return ()
+    return tuple(one for one in unmet_collectives(script) if _waits_again(script, one, stuck))
+
+
+def _waits_again(script: Script, unmet: UnmetCollective, stuck: tuple[StuckRank, ...]) -> bool:
+    places = [script.location(c.call) for c in unmet.collectives]
+    main = unmet.guard.condition.which is RankSet.MAIN
+    if not main and unmet.guard.condition.which is not RankSet.OTHERS:
+        return False
+    inside = {
+        s.rank
+        for s in stuck
+        if s.site is not None
+        and any(s.site.path == p.path and p.line <= s.site.line <= p.end_line for p in places)
+    }
+    return bool(inside) and inside == {s.rank for s in stuck if not s.ended and (s.rank == 0) is main}
+
+
 def mismatch(record: RankRecord) -> str:
     """The backend's words about collectives that don't fit together, "" where the rank failed otherwise or not."""
     failure = record.failure
@@ -100,6 +126,15 @@ def rank_test(script: Script, path: str, line: int) -> Location | None:
     # The statement that ends first among those that begin last is the innermost one.
     innermost = max(around, key=lambda n: (n.lineno, -(n.end_lineno or 0)))
     guard = script.guards.partial(innermost)
+    # A test may also stand within the line: `rank == 0 and evaluate(…)`.
+    calls = [
+        c
+        for c in script.collectives.running
+        if c.lineno <= line <= (c.end_lineno or 0) and tree.inside(c, innermost)
+    ]
+    if guard is None and calls:
+        within = [script.guards.partial(c) for c in calls]
+        guard = within[0] if all(within) else None
     return script.location(guard.test) if guard is not None else None
 
 

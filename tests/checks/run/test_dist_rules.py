@@ -236,6 +236,69 @@ def test_a_collective_in_a_helper_under_a_rank_test_while_the_others_have_ended(
     assert story.observation("DIST009").state is UNSEEN
 
 
+WITHIN_A_LINE = """
+import torch.distributed as dist
+
+def evaluate():
+    dist.all_reduce(counts)
+
+dist.init_process_group("gloo")
+for epoch in range(10):
+    good = dist.get_rank() == 0 and evaluate()
+    train()
+"""
+
+
+def test_a_rank_test_within_the_line_that_calls(tell: Any) -> None:
+    story = tell.Story()
+    story.text = WITHIN_A_LINE
+    story.wait(0, "all_reduce", 5, 9)
+    story.wait(1, "DDP gradient all-reduce", 10)
+    (hit,) = story.observation("DIST003").hits
+    assert "the test at `train.py:9` lets only rank 0 reach it" in hit.message
+    assert story.observation("DIST009").state is UNSEEN
+
+
+ONCE_MORE = """
+import torch.distributed as dist
+
+def evaluate():
+    dist.all_reduce(counts)
+
+dist.init_process_group("gloo")
+for epoch in range(10):
+    if dist.get_rank() == 0:
+        evaluate()
+    evaluate()
+    train()
+"""
+
+
+def test_a_rank_that_waits_in_the_next_call_because_it_made_one_more(tell: Any, only: Any) -> None:
+    """The extra call met the others' only one."""
+    story = tell.Story()
+    story.text = ONCE_MORE
+    story.group()
+    story.wait(0, "all_reduce", 5, 11)
+    story.wait(1, "DDP gradient all-reduce", 12)
+    findings, _ = apply_rules(story.evidence(), only("DIST003", "DIST009"))
+    (finding,) = findings
+    assert finding.code == "DIST003"
+    assert "`train.py:10` calls `evaluate()`" in finding.message
+    told, _ = diagnose(story.evidence(), findings)
+    assert told is not None
+    assert told.where[0].line == 10
+
+
+def test_ranks_that_the_test_leaves_out_made_no_call_too_many(tell: Any) -> None:
+    story = tell.Story()
+    story.text = ONCE_MORE
+    story.wait(0, "DDP gradient all-reduce", 12)
+    story.wait(1, "all_reduce", 5, 11)
+    assert story.observation("DIST009").state is FLAGGED
+    assert story.observation("DIST003").state is UNSEEN
+
+
 def test_branches_that_meet_in_different_collectives(tell: Any) -> None:
     story = tell.Story()
     story.text = BRANCHES
