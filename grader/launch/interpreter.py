@@ -25,7 +25,7 @@ from grader.launch.rank_process import RankProcess
 from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
 
-_READY_S = 120.0
+_READY_S = 300.0
 
 
 class InterpreterLauncher(ForkLauncher):

@@ -25,7 +25,7 @@ from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.starter import become_starter
 
-_READY_S = 60.0
+_READY_S = 300.0
 _BURIED_S = 1.0
 """How long a parent may take to tell how a child ended that has not told it itself."""
 _MOST_STATUS = 255

@@ -41,6 +41,7 @@ GROUP = """
 import torch.distributed as dist
 
 dist.init_process_group("gloo")
+dist.barrier()  # or a rank may be gone before another has connected to it
 dist.destroy_process_group()
 """
 STOPS = 'raise RuntimeError("no idea how to go on")\n'

@@ -18,7 +18,7 @@ from grader.run.apptainer.command_lines import FOLDERS, ContainerOptions, scorer
 from grader.run.apptainer.installation import Installation
 from grader.run.apptainer.pipe_connection import PipeConnection
 
-READY_S = 120.0
+READY_S = 300.0
 _REMOVE_S = 60.0
 
 

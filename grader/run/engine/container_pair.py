@@ -34,7 +34,7 @@ from grader.run.engine.container_settings import (
 from grader.run.engine.inspection import memory_bytes
 from grader.run.engine.ownership import Ownership
 
-READY_S = 120.0
+READY_S = 300.0
 _INSIST_S = 90.0
 _COUNT_GPUS = """
 import ctypes, sys
