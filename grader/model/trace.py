@@ -201,6 +201,8 @@ class Step:
     """What a device took from the step's first forward pass to its end; None where there is none, or it isn't known."""
     numbers: int = 0
     """In the rows that models were given, where a batch is nothing else; 0 where it is, or nobody told."""
+    evaluation_mode: bool = False
+    """The whole network was in evaluation mode when it was trained."""
     wraps: tuple[int, ...] | None = None
     """Wrappers around what the optimizer steps; None unknown. `modules`: classes of the models that it steps."""
     modules: tuple[str, ...] = ()

@@ -66,7 +66,7 @@ def _look(batch: Any) -> None:
         writer.write(events.EVALUATED, hashes=hashes)
 
 
-def _write(op: str, evaluation: _Evaluation) -> None:
+def _write(op: str, evaluation: _Evaluation, **more: bool) -> None:
     wrap, through, training, grad, site = evaluation.key
     writer.write(
         events.EVALUATION,
@@ -78,18 +78,23 @@ def _write(op: str, evaluation: _Evaluation) -> None:
         num_samples=evaluation.samples,
         training_mode=training,
         grad_enabled=grad,
+        **more,
     )
 
 
-def end() -> None:
-    """Training goes on, or the script ends: the run of evaluating passes is over."""
+def end(*, trained: bool = False) -> None:
+    """Training goes on, or the script ends: the run of evaluating passes is over.
+
+    `trained`: a step came of them, so that they were none of evaluation.
+    """
     if _running is not None:  # every step asks, and most of them for nothing
-        _end()
+        _end(trained)
 
 
 @guarded("evaluation")
-def _end() -> None:
+def _end(trained: bool) -> None:
     global _running
     if _running is not None:
         finished, _running = _running, None
-        _write("end", finished)
+        _, _, _, grad, _ = finished.key
+        _write("end", finished, **({"trained": True} if trained and grad else {}))

@@ -75,7 +75,7 @@ BYPASS
 EVALUATION
     a run of forward passes in evaluation mode or without gradients: op `begin`/`end`, wrap or null,
     through_wrapper, site, num_forwards, num_samples (given and answered; both complete at `end`), training_mode,
-    grad_enabled.
+    grad_enabled. At `end` also trained, true where a step came of them: then they were no evaluation.
 EVALUATED
     hashes (as FEED's) of what a model was given in evaluation while batches came from a data set that says it is for
     validation; the first 512 samples, on the CPU.
@@ -83,6 +83,11 @@ CHANGED
     a module inside DDP is no longer the one that was wrapped: wrap, added (names of parameters that have a gradient and
     that DDP does not know), thawed (of these, those that were there at the wrap and required none), frozen (names of
     those that no longer require one), removed (number of tensors that are gone); at most 8 names each; once per wrap.
+TRAINED_IN_EVALUATION
+    a step was trained with the whole network in evaluation mode, unlike the one before it: n (of the step), wrap, site
+    (of a forward pass), left (line that called `eval` last of what holds the network; null unknown), num_batchnorm,
+    num_dropout (layers that act otherwise there; attention and recurrent layers with dropout count), untracked (its
+    BatchNorm layers hold the statistics of a new network); the first 64.
 UNHELD
     parameters of one model that got gradients, that no optimizer was ever given, and that were at the end of the script
     what they were at first: wrap (null without one), names (at most 512); not after an exception.
@@ -96,7 +101,8 @@ BACKWARD
 STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
     optimizer, seen when they are next used), lr (list, one per group), samples (fed to models in training since the
-    last step), numbers (in rows of these, such as tokens; absent for 0), data_s (waiting for training
+    last step), numbers (in rows of these, such as tokens; absent for 0), evaluation_mode (true where the whole network
+    was in that mode; else absent), data_s (waiting for training
     batches), compute_s (first forward pass until here), optimizer_s (the optimizer's previous step), loss, synced
     (false when the last training forward pass was without gradient averaging: in `no_sync`, or around the wrapper; null
     without DDP), backwards (backward passes since the last step of any optimizer), unsynced (of these, after a forward
@@ -195,6 +201,7 @@ BYPASS = "bypass"
 EVALUATION = "evaluation"
 EVALUATED = "evaluated"
 CHANGED = "changed"
+TRAINED_IN_EVALUATION = "trained_in_evaluation"
 UNHELD = "unheld"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"

@@ -42,6 +42,7 @@ from grader.probe import (
     seeds,
     traffic,
     trained_models,
+    training_modes,
     unheld_parameters,
     updates,
     wrappers,
@@ -169,6 +170,7 @@ def _hook(here: ProbedRank, sampling_key: bytes | bytearray) -> None:
         seeds,
         random_states,
         lr_schedules,
+        training_modes,
     ):
         _try(module.__name__.rpartition(".")[2], module.install)
     steps = here.traced_steps

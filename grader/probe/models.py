@@ -16,6 +16,7 @@ from grader.probe.counters import counters
 from grader.probe.fingerprints import anchors, sample_hashes
 from grader.probe.model_inputs import first_tensor
 from grader.probe.patches import guarded, replace
+from grader.probe.training_modes import Modes
 from grader.probe.used_weights import UsedWeights
 from grader.probe.writer import clock, writer
 
@@ -41,11 +42,12 @@ class TrackedModel:
         trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
         some: the first few of these parameters; versions: their in-place change counters after the last step.
         unheld: by name, parameters with a gradient that no optimizer held, and their fingerprints at that time.
+        modes: those that it went forward in since its last step.
     """
 
     __slots__ = (
-        "__weakref__", "frozen", "held", "looks", "model", "some", "stepped", "trained", "trains", "unheld", "versions",
-        "weights", "wrap", "wrapper",
+        "__weakref__", "frozen", "held", "looks", "model", "modes", "some", "stepped", "trained", "trains", "unheld",
+        "versions", "weights", "wrap", "wrapper",
     )  # fmt: skip
 
     def __init__(self, model: Any) -> None:
@@ -62,6 +64,7 @@ class TrackedModel:
         self.some: list[Any] = []
         self.versions: list[int] = []
         self.unheld: dict[str, tuple[Any, list[float | None]]] = {}
+        self.modes = Modes()
 
 
 _tracked: dict[int, TrackedModel] = {}
@@ -177,7 +180,7 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     shape: tuple[int, ...] = () if batch is None else tuple(batch.shape)
     size = int(shape[0]) if shape else int(batch is not None)
     grad = _torch.is_grad_enabled()
-    if not (model.training and grad):
+    if not (grad and known.modes.train(model, size)):
         now.credit = max(0, now.credit - size)
         now.data_s = 0.0  # the waiting was for evaluation
         through_wrapper = wrapper is not None and through

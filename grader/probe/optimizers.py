@@ -130,7 +130,6 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
         _running.append(optimizer)
         return
     del _running[:]
-    evaluation_passes.end()
     t = clock()
     known = _optimizers.get(id(optimizer)) or _meet(optimizer)
     if _due and known in _due:
@@ -161,7 +160,9 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
         }
         known.own = None
     counters.beside = known.beside
-    write_step(known, t, known.lr(optimizer, sampled), more)
+    asleep = _asleep(known.models)
+    evaluation_passes.end()
+    write_step(known, t, known.lr(optimizer, sampled), more, asleep=asleep)
     if not sampled:
         return
     known.due = counters.steps - 1
@@ -194,6 +195,18 @@ def _after_step(optimizer: Any) -> None:
             trained_models.note_versions(model)
         if known.sampled() and not (known.closure or known.beside):
             known.own = look_at(p for _, p in known.chosen)
+
+
+def _asleep(trained: list[TrackedModel]) -> bool:
+    """Whether a step was trained in evaluation mode."""
+    found = False
+    for known in trained:
+        modes, model = known.modes, known.model()
+        if model is not None and (
+            modes.in_training or modes.lines
+        ):  # of a model in parts, the outermost alone
+            found |= modes.step(model, known.wrap)
+    return found
 
 
 def _write_params(known: _Optimizer) -> None:

@@ -41,12 +41,13 @@ def next_id() -> int:
     return next(_ids)
 
 
-def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
+def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any], *, asleep: bool = False) -> None:
     """Write a STEP event, and count it.
 
     Args:
         known: who stepped. t: when, by `writer.clock`.
         lr: learning rates as JSON. more: what is told of a fingerprinted step alone; empty for any other.
+        asleep: whether the network was in evaluation mode.
     """
     now = counters
     compute_from = now.compute_from
@@ -69,6 +70,8 @@ def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
     )
     if now.numbers:
         line += f',"numbers":{now.numbers}'
+    if asleep:
+        line += ',"evaluation_mode":true'
     if known.watch is not None:
         line += f',"empty":{known.watch.empty}'
         if known.watch.kept:

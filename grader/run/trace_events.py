@@ -27,6 +27,7 @@ _GENERIC = frozenset(
         events.PLACED,
         events.CHANGED,
         events.COMM_HOOK,
+        events.TRAINED_IN_EVALUATION,
         events.UNHELD,
         events.NO_SYNC,
         events.BACKWARD,
@@ -192,6 +193,7 @@ def step(f: Fields, t: float) -> model.Step:
         kept=f.maybe("kept", f.texts) or (),
         exchanges=f.maybe("exchanges", f.whole),
         numbers=f.maybe("numbers", f.whole) or 0,
+        evaluation_mode=f.maybe("evaluation_mode", f.flag) or False,
         wraps=f.maybe("wraps", f.wholes),
         modules=f.maybe("modules", f.texts) or (),
     )

@@ -133,7 +133,16 @@ class _RankReader:
         if event.kind == events.END:
             self._ended = True
             self._later |= trace_events.later(Fields(line.fields))
+        if event.kind == events.EVALUATION and event.fields.get("trained") is True:
+            self._take_back(events.EVALUATION)  # a step came of it
+            return
         self._keep("others", event)
+
+    def _take_back(self, kind: str) -> None:
+        others = self._kept.get("others", [])
+        number = next((n for n in reversed(range(len(others))) if others[n].kind == kind), None)
+        if number is not None and others[number].fields.get("op") == "begin":
+            del others[number]
 
     def _begin_pass(self, fields: Fields, t: float) -> None:
         loader, n = fields.whole("loader"), fields.whole("n")

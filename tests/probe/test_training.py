@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from grader.probe import events
 from tests.probe.warm_ranks import Ran
 
@@ -249,3 +251,75 @@ def test_replicas_of_one_linear_layer_are_told_apart(ranks: Callable[..., Ran]) 
     ).ranks
     for a, b in zip(first.params, second.params, strict=True):
         assert abs((a.sums[0] or 0.0) - (b.sums[0] or 0.0)) > 1e-3
+
+
+EPOCHS = """
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+x, y = torch.randn(4, 6), torch.tensor([0, 1, 2, 0])
+net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
+{wrap}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{before}
+for epoch in range(3):
+    {first}
+    for _ in range(2):
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+    {last}
+dist.destroy_process_group()
+"""
+
+
+def in_epochs(
+    first: str = "pass", last: str = "pass", before: str = "pass", wrap: str = "model = DDP(net)"
+) -> str:
+    return EPOCHS.format(first=first, last=last, before=before, wrap=wrap)
+
+
+VALIDATE = "net.eval(); torch.no_grad()(net)(x)"
+
+
+def test_steps_in_evaluation_mode_are_told(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(in_epochs(last=VALIDATE, before="model.train()"))
+    assert [step.evaluation_mode for step in ran.ranks[0].steps] == [False, False, True, True, True, True]
+    assert [step.samples for step in ran.ranks[0].steps] == [4] * 6
+    told = ran.events(events.TRAINED_IN_EVALUATION)
+    assert [event.fields["n"] for event in told] == [2]
+    fields = told[0].fields
+    assert (fields["num_batchnorm"], fields["num_dropout"], fields["untracked"]) == (1, 1, False)
+    assert told[0].site is not None
+    assert fields["left"][1] == told[0].site.line + 2
+    # What trained is no evaluation.
+    begun = [e.fields["grad_enabled"] for e in ran.events(events.EVALUATION) if e.fields["op"] == "begin"]
+    assert begun == [False] * 3
+
+
+def test_a_network_that_was_never_in_training_mode(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(in_epochs(before="net.eval()"))
+    assert all(step.evaluation_mode for step in ran.ranks[0].steps)
+    assert [e.fields["untracked"] for e in ran.events(events.TRAINED_IN_EVALUATION)] == [True]
+    assert ran.events(events.EVALUATION) == ()
+
+
+def test_a_network_inside_of_what_is_trained_is_left_in_evaluation_mode(ranks: Callable[..., Ran]) -> None:
+    shell = "model = DDP(nn.Sequential(net))"
+    ran = ranks(in_epochs(last=VALIDATE, wrap=shell))
+    assert [step.evaluation_mode for step in ran.ranks[0].steps] == [False, False, True, True, True, True]
+
+
+@pytest.mark.parametrize(
+    "modes",
+    [
+        {"first": "model.train()", "last": VALIDATE},
+        {"first": "model.train(); net[1].eval(); net[2].eval()", "last": VALIDATE},  # frozen on purpose
+        {"first": "model.eval(); net[3].train()"},
+        {"first": "model.train(); cross_entropy(net.eval()(x), y).backward(); net.train()"},  # an attack
+    ],
+    ids=["back", "frozen", "head", "attack"],
+)
+def test_no_step_is_one_in_evaluation_mode(ranks: Callable[..., Ran], modes: dict[str, str]) -> None:
+    ran = ranks(in_epochs(**modes))
+    assert not any(step.evaluation_mode for step in ran.ranks[0].steps)
+    assert ran.events(events.TRAINED_IN_EVALUATION) == ()

@@ -1,15 +1,15 @@
-"""A validation runs in training mode, or with gradients on.
+"""A validation runs in training mode or with gradients on, or training in evaluation mode.
 
 ## What it finds
 A loop over validation data that runs the network with no `model.eval()` on the way to it, or with no
-`torch.no_grad()` around it; and a `model.eval()` between two epochs after which no `model.train()` comes.
+`torch.no_grad()` around it; and a `model.eval()` after which training goes on with no `model.train()` between.
 
 ## Why it matters
 In training mode dropout drops units and BatchNorm uses each batch's own statistics: the metric depends on the batch
 size and on chance. Worse, BatchNorm's running statistics learn from the validation data, on each rank from another
 share, and go into the checkpoint. With gradients on the metric is right (a hint), but every batch keeps its graph: the
 validation takes twice the memory and more time than it has to. A network left in evaluation mode trains on
-without dropout.
+without dropout, and normalises by statistics that it never learns again: what it has learned may be worth nothing.
 
 ## Example
 ```python
@@ -56,8 +56,12 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: a loop that evaluates (its data or its place say so), and no `eval()` or `train(False)` in its function,
-in those that call it or in those that it calls. Where the network is known to compute alike in both modes it is a hint.
-In the run: the mode of the network, and of gradients, in the forward passes over the validation set.
+in those that call it or in those that it calls; and an `eval()` that a round of training comes to after its last
+backward pass, directly or through calls, with no `train()` anywhere in that round. Where the network is known to
+compute alike in both modes it is a hint.
+In the run: the mode of the network, and of gradients, in the forward passes over the validation set; and steps for
+which the network went forward with all of it in evaluation mode. Layers that are frozen while others are in training
+mode are nobody's concern; a network with trained statistics in evaluation mode from the first step on is a hint.
 """
 
 from __future__ import annotations
@@ -66,19 +70,26 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, place, places, ranks
+from grader.checks.phrases import at, count, epochs, every, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.edits import Edits
-from grader.checks.source.evaluation_mode import callers, mode_switches, never_left, reaches
+from grader.checks.source.evaluation_mode import callers, mode_switches, reaches
+from grader.checks.source.left_in_evaluation import Left, left_in_evaluation
+from grader.checks.source.mode_fixes import (
+    back_to_training,
+    gradients_named,
+    in_evaluation_mode,
+    without_gradients,
+)
 from grader.checks.source.networks import Holds
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Loop, walk
+from grader.checks.source.syntax_nodes import Loop
 from grader.checks.source.validation_loops import validations
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.training_modes import EvaluationModeSteps
     from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -100,71 +111,44 @@ def check_source(script: Script) -> Iterable[Hit]:
         around = {script.names.tree(loop).function(loop), *(f for f, _ in leading)}
         off = script.training.gradients_off(call) or any(script.training.gradients_off(c) for _, c in leading)
         if not any(reaches(script, switch, loop, around) for switch in switches):
-            yield _mode_hit(script, loop, call, network, _in_evaluation_mode(script, loop, network, off))
-        elif not off and not _gradients_named(script) and not _in_own_context(script, call):
+            yield _mode_hit(script, loop, call, network, in_evaluation_mode(script, loop, network, off))
+        elif not off and not gradients_named(script) and not _in_own_context(script, call):
             yield Hit(
                 message=f"{script.at(loop)} evaluates {script.quote(call)} with gradients on: every batch builds a "
                 "graph that nobody uses, which costs memory and time. The metric itself is right.",
                 hint=_GRAD_HINT,
                 where=(script.location(loop),),
                 severity=Severity.HINT,
-                fix=_without_gradients(script, loop),
+                fix=without_gradients(script, loop),
             )
-    for switch, loop in never_left(script, switches):
-        yield _never_left(script, switch, loop)
+    for left in left_in_evaluation(script):
+        yield _left_hit(script, left)
 
 
-def _never_left(script: Script, switch: ast.Call, loop: Loop) -> Hit:
-    network = switch.func.value if isinstance(switch.func, ast.Attribute) else switch
-    guard = script.guards.partial(switch)
+def _left_hit(script: Script, left: Left) -> Hit:
+    name = ast.unparse(left.network or left.owner)
+    where, again = (
+        ("at the start of each round of", "") if left.within else ("before", ", each time that it begins")
+    )
     apart = (
         ""
-        if guard is None
+        if script.guards.partial(left.switch) is None
         else " It does so on some ranks only, so that the replicas compute differently, too."
     )
-    edits = Edits(script)
-    edits.before(loop, f"{ast.unparse(network)}.train()")
-    return Hit(
-        message=f"{script.at(switch)} puts the network into evaluation mode, and nothing puts it back: from the second "
-        f"round on {script.at(loop)} trains without dropout, and BatchNorm learns no statistics any more.{apart}",
-        hint=f"Call `{ast.unparse(network)}.train()` at the start of each epoch.",
-        where=(script.location(switch),),
-        severity=Severity.HINT if script.networks.minds_mode(network) is Holds.NO else None,
-        fix=edits.fix("Goes back to training mode.")
-        if script.names.tree(switch).scope(switch) is script.names.tree(loop).scope(loop)
-        else None,
+    early = (
+        f" {script.quote(left.before[0])} at {script.at(left.before[0])} runs before that only."
+        if left.before
+        else ""
     )
-
-
-def _without_gradients(script: Script, loop: Loop) -> Fix | None:
-    edits = Edits(script)
-    edits.wrap([loop], f"with {edits.name('torch.no_grad', loop)}():")
-    return edits.fix("Evaluates without gradients.")
-
-
-def _in_evaluation_mode(script: Script, loop: Loop, network: ast.expr, off: bool) -> Fix | None:
-    """The mode switched before a loop and back after it, and gradients switched off where they are on."""
-    edits, name, tree = Edits(script), ast.unparse(network), script.names.tree(loop)
-    leaves = [r for r in tree.returns.get(tree.function(loop) or tree.root, ()) if tree.inside(r, loop)]
-    if (
-        not isinstance(network, ast.Name | ast.Attribute)
-        or leaves
-        or _gradients_named(script)
-        or _changes(loop, name)
-    ):
-        return None
-    if off:
-        edits.before(loop, f"{name}.eval()")
-    else:
-        edits.wrap([loop], f"with {edits.name('torch.no_grad', loop)}():", f"{name}.eval()")
-    edits.after(loop, f"{name}.train()")
-    return edits.fix("Evaluates in evaluation mode, and goes back to training mode.")
-
-
-def _changes(loop: Loop, name: str) -> bool:
-    """Whether a loop gives what it evaluates another meaning on its way."""
-    first = name.partition(".")[0]
-    return any(isinstance(n, ast.Name) and n.id == first and isinstance(n.ctx, ast.Store) for n in walk(loop))
+    return Hit(
+        message=f"{script.at(left.switch)} puts the network into evaluation mode, and nothing puts it back before "
+        f"{script.at(left.loop)} trains on: from then on there is no dropout, and BatchNorm learns no statistics any "
+        f"more.{early}{apart}",
+        hint=f"Call `{name}.train()` {where} the loop at {script.at(left.loop)}{again}.",
+        where=(script.location(left.switch),),
+        severity=Severity.HINT if script.networks.minds_mode(left.owner) is Holds.NO else None,
+        fix=back_to_training(script, left),
+    )
 
 
 def _mode_hit(script: Script, loop: Loop, call: ast.Call, network: ast.expr, fix: Fix | None) -> Hit:
@@ -188,13 +172,15 @@ def _in_own_context(script: Script, call: ast.Call) -> bool:
     return any(isinstance(m, ast.Call) and script.graph.targets(m) for m in managers)
 
 
-def _gradients_named(script: Script) -> bool:
-    """Gradients are switched by hand, or asked for on purpose (`torch.autograd.grad`)."""
-    return bool(script.called("set_grad_enabled", "grad"))
-
-
 def check_run(evidence: Evidence) -> Observation:
-    """Flag validation passes whose forward passes ran in training mode (warning) or with gradients (hint)."""
+    """Flag steps in evaluation mode, and validation passes in training mode (warnings) or with gradients (hint)."""
+    from grader.checks.run.training_modes import evaluation_mode_steps
+
+    asleep, look = evaluation_mode_steps(evidence), _look_at_validation(evidence)
+    return look if asleep is None else flagged(_asleep_hit(asleep), *look.hits)
+
+
+def _look_at_validation(evidence: Evidence) -> Observation:
     from grader.checks.run.evaluation_passes import during_validation
 
     training: dict[int, list[Event]] = {}
@@ -229,6 +215,40 @@ def check_run(evidence: Evidence) -> Observation:
     return verified(
         f"{count(looked, 'run', 'runs')} of forward passes over the validation set were in evaluation mode, without "
         "gradients."
+    )
+
+
+def _asleep_hit(found: EvaluationModeSteps) -> Hit:
+    numbers = next(iter(found.steps.values()))
+    when = f" (the first being step {numbers[0]:,}{f', in {epochs(found.epochs)}' if found.epochs else ''})"
+    some = f"{len(numbers):,} of {count(found.num_steps, 'step')}{when}"
+    how = every(len(numbers), "step") if len(numbers) == found.num_steps else some
+    left = f" {at(found.left)} called `eval` before." if found.left is not None else ""
+    apart = (
+        f" {ranks(found.others)} trained in training mode, so that replicas computed differently."
+        if found.others
+        else ""
+    )
+    meant = found.from_start and not found.untracked
+    known = (
+        " Where trained statistics are to stay as they are, that is right."
+        if meant and found.num_batchnorm
+        else ""
+    )
+    return Hit(
+        message=f"{ranks(found.steps)} trained {how} with the whole network in evaluation mode, at "
+        f"{at(found.site, 'an unknown line')}: {found.effect}.{left}{apart}{known}",
+        hint="Call `model.train()` each time before training goes on: at the start of each epoch, and after each "
+        "evaluation within one.",
+        where=places((found.left, found.site)),
+        ranks=tuple(sorted(found.steps)),
+        details={
+            "steps": {str(rank): len(steps) for rank, steps in found.steps.items()},
+            "epochs": list(found.epochs),
+            "batchnorm": found.num_batchnorm,
+            "dropout": found.num_dropout,
+        },
+        severity=Severity.HINT if meant or not (found.num_batchnorm or found.num_dropout) else None,
     )
 
 

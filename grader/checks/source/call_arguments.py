@@ -14,6 +14,8 @@ from grader.checks.source.syntax_nodes import UNKNOWN
 
 # Positional parameters, from the reference pages of torch 2.x; only as far as rules ask for them.
 _GROUP_THIRD = ("tensor", "op", "group")
+_FUNCTIONAL = ("input", "p", "training", "inplace")
+_DROPOUT = ("input", "p", "train")
 SIGNATURES: dict[str, tuple[str, ...]] = {
     "torch.utils.data.DataLoader": (
         "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
@@ -32,6 +34,19 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "torch.optim.lr_scheduler.PolynomialLR": ("optimizer", "total_iters"),
     "torch.nn.parallel.DistributedDataParallel": ("module", "device_ids", "output_device", "dim"),
     "torch.nn.parallel.DataParallel": ("module", "device_ids"),
+    "torch.nn.functional.dropout": _FUNCTIONAL,
+    "torch.nn.functional.dropout1d": _FUNCTIONAL,
+    "torch.nn.functional.dropout2d": _FUNCTIONAL,
+    "torch.nn.functional.dropout3d": _FUNCTIONAL,
+    "torch.nn.functional.alpha_dropout": _FUNCTIONAL,
+    "torch.nn.functional.feature_alpha_dropout": _FUNCTIONAL,
+    "torch.dropout": _DROPOUT,
+    "torch.feature_dropout": _DROPOUT,
+    "torch.alpha_dropout": _DROPOUT,
+    "torch.feature_alpha_dropout": _DROPOUT,
+    "torch.nn.functional.scaled_dot_product_attention": (
+        "query", "key", "value", "attn_mask", "dropout_p", "is_causal",
+    ),
     "torch.save": ("obj", "f"),
     "torch.jit.save": ("m", "f"),
     "safetensors.torch.save_file": ("tensors", "filename"),

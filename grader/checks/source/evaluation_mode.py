@@ -6,11 +6,9 @@ Any switch on the way counts, of whichever network: a rule that asks prefers sil
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, WITHS, Function, Loop, end, name_of, start
-from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.syntax_nodes import FUNCTIONS, WITHS, Function, Loop, name_of
 
 _MAX_DEPTH = 6
 
@@ -25,67 +23,17 @@ def switches_mode(script: Script, call: ast.Call) -> bool:
             return False  # a trainer's own method
         mode = script.values.constant(call.args[0] if call.args else call.keywords[0].value)
         return mode is False or mode is UNKNOWN
-    return _named_so(name)
+    return named_so(name)
 
 
 def mode_switches(script: Script) -> list[ast.Call]:
     """All such calls, in the order of the text."""
-    likely = script.called_like(lambda name: name in ("eval", "train") or _named_so(name))
+    likely = script.called_like(lambda name: name in ("eval", "train") or named_so(name))
     return [call for call in likely if switches_mode(script, call)]
 
 
-def never_left(script: Script, switches: list[ast.Call]) -> Iterable[tuple[ast.Call, Loop]]:
-    """Calls of `eval` after a training loop, in the loop that brings the next one, with no way back; with the first."""
-    lost = [s for s in switches if isinstance(s.func, ast.Attribute) and s.func.attr == "eval"]
-    if not lost or script.called_like(_named_so) or script.training.framework:
-        return
-    back = [c for c in script.called("train") if isinstance(c.func, ast.Attribute) and c not in switches]
-    for draw in script.training.draws:
-        if not draw.trains:
-            continue
-        tree = script.names.tree(draw.loop)
-        around = _loop_around(tree, draw.loop)
-        # Called before all epochs it brings nothing back; anywhere else it may.
-        helps = [c for c in back if around is None or not _before(script, c, around)]
-        if around is None or helps:
-            continue
-        for switch in lost:
-            function = script.names.tree(switch).function(switch)
-            sites = script.graph.sites(function) if function is not None else []
-            run = [c for c in (switch, *(s.call for s in sites)) if script.names.tree(c) is tree]
-            after = any(start(c) > end(draw.loop) and tree.inside(c, around) for c in run)
-            if after and _of_trained(script, switch, draw.loop):
-                yield switch, draw.loop
-
-
-def _loop_around(tree: Tree, node: ast.AST) -> Loop | None:
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, (*LOOPS, *FUNCTIONS)):
-        above = tree.parent.get(above)
-    return above if isinstance(above, LOOPS) else None
-
-
-def _before(script: Script, call: ast.Call, loop: Loop) -> bool:
-    tree = script.names.tree(call)
-    beside = tree is script.names.tree(loop) and tree.scope(call) is tree.scope(loop)
-    return beside and start(call) < start(loop)
-
-
-def _of_trained(script: Script, switch: ast.Call, loop: Loop) -> bool:
-    """Whether `eval` is called of the network that a loop trains, or of what a wrapper holds."""
-    owner = switch.func.value if isinstance(switch.func, ast.Attribute) else switch
-    calls = script.names.tree(loop).calls_within(loop)
-    trained = [network for call in calls if (network := script.networks.called(call)) is not None]
-    meant = set(script.values.origins(_held(owner)))
-    return any(not meant.isdisjoint(script.values.origins(_held(network))) for network in trained)
-
-
-def _held(network: ast.expr) -> ast.expr:
-    inner = isinstance(network, ast.Attribute) and network.attr == "module"
-    return network.value if inner and isinstance(network, ast.Attribute) else network
-
-
-def _named_so(name: str) -> bool:
+def named_so(name: str) -> bool:
+    """Whether a function of the script's own is called after switching modes."""
     words = name.lower()
     return "eval_mode" in words or "set_eval" in words or "to_eval" in words or "switch_mode" in words
 

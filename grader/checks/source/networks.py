@@ -29,7 +29,11 @@ _BUFFERED = re.compile(r"BatchNorm|SyncBatchNorm")
 _MOODY = re.compile(
     r"BatchNorm|Dropout|RReLU|MultiheadAttention|Transformer(Encoder|Decoder)?(Layer)?$|^dropout"
 )
-_FUNCTIONAL_MOODY = {"torch.nn.functional.dropout", "torch.nn.functional.dropout2d", "torch.dropout"}
+FUNCTIONAL_DROPOUTS = (
+    "torch.nn.functional.dropout", "torch.nn.functional.dropout1d", "torch.nn.functional.dropout2d",
+    "torch.nn.functional.dropout3d", "torch.nn.functional.alpha_dropout", "torch.nn.functional.feature_alpha_dropout",
+    "torch.dropout", "torch.feature_dropout", "torch.alpha_dropout", "torch.feature_alpha_dropout",
+)  # fmt: skip
 # torchvision's networks without BatchNorm; of those, the ones that hold no buffer of another kind either.
 _WITHOUT_BATCHNORM = re.compile(r"^(alexnet|vgg\d+|squeezenet\d_\d|vit_|swin_|convnext_)")
 _LIBRARIES = ("torch.", "numpy.", "einops.", "tqdm.")
@@ -139,15 +143,16 @@ class Networks:
             last = name.rpartition(".")[2]
             return last[:1].isupper() and not last.endswith(("Loss", "Parameter", "List", "Dict"))
         owner = self._calls.built_class(origin)
-        return owner is not None and self._is_module(owner) and "loss" not in owner.name.lower()
+        return owner is not None and self.is_module(owner) and "loss" not in owner.name.lower()
 
     def _not_network(self, origin: ast.Call) -> bool:
         name = self._names.qualified(origin.func) or ""
         owner = self._calls.built_class(origin)
-        is_plain = owner is not None and not self._is_module(owner) and not self._foreign_base(owner)
+        is_plain = owner is not None and not self.is_module(owner) and not self._foreign_base(owner)
         return is_plain or name.startswith(("torch.optim", "torch.utils", "torch.distributed.get"))
 
-    def _is_module(self, owner: ast.ClassDef) -> bool:
+    def is_module(self, owner: ast.ClassDef) -> bool:
+        """Whether a class is one of networks or layers."""
         family = [owner, *self._calls.bases(owner)]
         family += [g for b in family[1:] for g in self._calls.bases(b)]
         named = [self._names.qualified(b) or "" for c in family for b in c.bases]
@@ -210,12 +215,12 @@ class Networks:
         if name.startswith("torchvision.models."):
             plain = _WITHOUT_BATCHNORM.match(last) and "_bn" not in last
             return (Holds.UNKNOWN if plain else Holds.YES), Holds.YES
-        if name.startswith("torch.nn.") and name not in _FUNCTIONAL_MOODY:
+        if name.startswith("torch.nn.") and name not in FUNCTIONAL_DROPOUTS:
             return (
                 Holds.YES if _BUFFERED.search(last) else Holds.NO,
                 Holds.YES if _MOODY.search(last) else Holds.NO,
             )
-        if name in _FUNCTIONAL_MOODY:
+        if name in FUNCTIONAL_DROPOUTS:
             return Holds.NO, Holds.YES
         if isinstance(node, ast.Call) and self._stranger(node):
             return Holds.UNKNOWN, Holds.UNKNOWN

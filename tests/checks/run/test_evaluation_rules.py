@@ -237,3 +237,53 @@ def test_a_validation_that_looks_like_training(tell: Any) -> None:
         rank.fields["others"] = []
         rank.event("end", forwards=6)
     assert story.observation("EVAL006").state is UNSEEN
+
+
+def asleep(tell: Any, first: int, **told: Any) -> Any:
+    """A run whose steps from that one on were in evaluation mode."""
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    evaluations(story, training_mode=False, grad_enabled=False)
+    for rank in story.ranks:
+        rank.fields["steps"] = [replace(s, evaluation_mode=s.n >= first) for s in rank.fields["steps"]]
+        fields = {
+            "num_batchnorm": 0,
+            "num_dropout": 0,
+            "untracked": False,
+            "left": ["train.py", 50, "validate"],
+        }
+        rank.event("trained_in_evaluation", 21, n=first, **(fields | told))
+    return story
+
+
+def test_training_that_goes_on_in_evaluation_mode(tell: Any) -> None:
+    hit = asleep(tell, 4, num_batchnorm=3, num_dropout=1).observation("EVAL006").hits[0]
+    assert hit.severity is None
+    assert "2 of 6 steps (the first being step 4, in epoch 0)" in hit.message
+    assert "3 BatchNorm layers" in hit.message
+    assert "1 layer with dropout" in hit.message
+    assert "`train.py:50` called `eval`" in hit.message
+    assert [place.line for place in hit.where] == [50, 21]
+    assert hit.ranks == (0, 1)
+
+
+def test_it_is_a_hint_where_no_layer_minds(tell: Any) -> None:
+    assert asleep(tell, 4).observation("EVAL006").hits[0].severity is Severity.HINT
+
+
+def test_evaluation_mode_from_the_first_step_on(tell: Any) -> None:
+    fresh = asleep(tell, 0, num_batchnorm=3, untracked=True).observation("EVAL006").hits[0]
+    assert fresh.severity is None
+    assert "all 6 steps" in fresh.message
+    assert "those of a new network" in fresh.message
+    # Trained statistics that are to stay as they are.
+    assert asleep(tell, 0, num_batchnorm=3).observation("EVAL006").hits[0].severity is Severity.HINT
+
+
+def test_one_rank_that_trains_in_evaluation_mode(tell: Any) -> None:
+    story = asleep(tell, 4, num_batchnorm=3)
+    other = story.ranks[1]
+    other.fields["steps"] = [replace(s, evaluation_mode=False) for s in other.fields["steps"]]
+    hit = story.observation("EVAL006").hits[0]
+    assert hit.ranks == (0,)
+    assert "Rank 1 trained in training mode" in hit.message
