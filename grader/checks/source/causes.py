@@ -14,6 +14,7 @@ from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.call_site import Site
 from grader.model.finding import Location
+from grader.model.fix import Fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class CauseInText:
     nodes: tuple[ast.AST, ...]
     says: str
     hint: str
+    fix: Fix | None = None
 
 
 def lines(script: Script, nodes: Iterable[ast.AST]) -> tuple[Location, ...]:
