@@ -37,20 +37,6 @@ def names_rank(script: Script, node: ast.AST) -> bool:
     return any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr))
 
 
-def rates_by_rank(script: Script) -> Iterable[ast.AST]:
-    """What lets learning rates differ: schedules that some ranks alone advance, arguments made of the rank."""
-    schedules = script.calls_under("torch.optim.lr_scheduler.")
-    for call in script.called("step"):
-        if isinstance(call.func, ast.Attribute) and script.guards.partial(call) is not None:
-            origins = script.values.origins(call.func.value)
-            if any(o is made for o in origins for _, made in schedules):
-                yield call
-    for _, call in (*schedules, *script.calls_under("torch.optim.")):
-        for given in (*call.args, *(k.value for k in call.keywords)):
-            if names_rank(script, given):
-                yield given
-
-
 def stands_at(script: Script, call: ast.Call, site: Site | None) -> bool:
     """Whether a call is the one that a run saw at a place."""
     where = script.location(call)
