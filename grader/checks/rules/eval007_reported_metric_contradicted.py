@@ -47,8 +47,10 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import told_once
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
+from grader.checks.source.causes import lines
 from grader.checks.source.counted_right import share_of_right
 from grader.checks.source.kept_weights import kept_without_copy
+from grader.checks.source.repeated_sums import repeated_sums
 from grader.checks.source.reported_figures import FIGURES, computed_at, entries
 from grader.checks.source.score_causes import score_cause
 from grader.checks.source.script import Script
@@ -244,20 +246,30 @@ def _times(evidence: Evidence, trusted: float, told: float) -> str:
     return f"1/{ranks} of" if abs(told / trusted * ranks - 1) < _SAME else ""
 
 
+_SCALED = (
+    "A mean over one rank's samples that is added up over the ranks is as many times too large as there are ranks; a "
+    "sum that is divided once more is too small."
+)
+_ONCE = (
+    "Reduce the sum of the losses and the number of samples, and divide once afterwards: "
+    "`totals = torch.tensor([loss_sum, num_samples])`, `dist.all_reduce(totals)`, `totals[0] / totals[1]`."
+)
+
+
 def _times_hit(script: Script, one: MetricClaim, figure: tuple[str, float, float], times: str) -> Hit:
     """A mean that was multiplied or divided by the ranks; `figure`: what it is called, as told and as measured."""
     title, told, measured = figure
+    again = next(repeated_sums(script), None) if told > measured else None
     training = [script.names.tree(d.loop).function(d.loop) for d in script.training.draws if d.trains]
     sums = [
         c for c in script.called("all_reduce", "reduce") if script.names.tree(c).function(c) not in training
     ]
     return Hit(
         message=f"`metrics.json` reports a validation {title} of {told:.4g}: {times} the {measured:.4g} that the saved "
-        f"weights have on the same {one.on}. A mean over one rank's samples that is added up over the ranks is as many "
-        "times too large as there are ranks; a sum that is divided once more is too small.",
-        hint="Reduce the sum of the losses and the number of samples, and divide once afterwards: "
-        "`totals = torch.tensor([loss_sum, num_samples])`, `dist.all_reduce(totals)`, `totals[0] / totals[1]`.",
-        where=tuple(script.location(c) for c in sums[:2]),
+        f"weights have on the same {one.on}. {again.says if again is not None else _SCALED}",
+        hint=again.hint if again is not None else _ONCE,
+        where=lines(script, again.nodes if again is not None else sums[:2]),
+        fix=again.fix if again is not None else None,
         details={"reported": told, "measured": measured},
         evidence=EvidenceKind.EVALUATION,
     )

@@ -4,7 +4,8 @@
 `reduce` whose result is used on a rank that doesn't get it; a collective's return value, which is None, taken for its
 result; an in-place collective on a temporary tensor, or one in the
 background that nobody waits for; a mean that is summed over the ranks and reported undivided, or averaged by the
-collective and divided once more; a running sum that is reduced in place in every round of its loop.
+collective and divided once more; a running sum that is reduced in place in every round of its loop, and a tensor that
+is reduced in place twice, the second time perhaps a view of it.
 
 ## Why it matters
 None stops the script. All others run without a word and report wrong numbers: a part of the sum, the value of one
@@ -64,6 +65,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
+from grader.checks.source.causes import lines
 from grader.checks.source.dropped_results import unwaited
 from grader.checks.source.empty_results import empty_results
 from grader.checks.source.extreme_counts import extreme_of_counts
@@ -82,6 +84,7 @@ from grader.checks.source.reduction_results import (
     reductions,
     undivided,
 )
+from grader.checks.source.repeated_sums import repeated_sums
 from grader.checks.source.script import Script
 from grader.checks.source.summed_state import summed_state
 from grader.checks.source.syntax_nodes import VARIABLES, name_of
@@ -108,6 +111,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
         if hit is not None:
             yield hit
+    for again in repeated_sums(script):
+        yield Hit(again.says, again.hint, lines(script, again.nodes), fix=again.fix)
 
 
 def _lost(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:

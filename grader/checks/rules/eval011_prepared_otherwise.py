@@ -2,7 +2,8 @@
 
 ## What it finds
 Saved weights that score badly on images as the task prepares them, and well on the same images prepared in another way:
-without normalisation, from 0 to 255, with another mean and standard deviation, black for white, turned over.
+without normalisation, from 0 to 255, with another mean and standard deviation, black for white, turned over; and
+images that each rank normalises by the numbers of its own share.
 
 ## Why it matters
 A network knows numbers, not pictures. One that was trained on pixels from 0 to 1 sees something it has never seen when
@@ -11,17 +12,24 @@ what is handed in, like the names of the weights.
 
 ## Example
 ```python
+import torch.distributed as dist
 from torchvision import datasets, transforms
 
-transform = transforms.ToTensor()  # from 0 to 1, where the task says Normalize((0.5,), (0.5,))
+dist.init_process_group("gloo")
+mine = datasets.FashionMNIST(root, train=True).data[dist.get_rank() :: dist.get_world_size()] / 255
+# Numbers of this rank's share, where the task says Normalize((0.5,), (0.5,)); ToTensor() alone is another one, too.
+normalise = transforms.Normalize(mine.mean().item(), mine.std().item())
+transform = transforms.Compose([transforms.ToTensor(), normalise])
 train_set = datasets.FashionMNIST(root, train=True, transform=transform)
 val_set = datasets.FashionMNIST(root, train=False, transform=transform)
 ```
 
 ## Use instead
 ```python
+import torch.distributed as dist
 from torchvision import datasets, transforms
 
+dist.init_process_group("gloo")
 transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))])  # from -1 to 1
 train_set = datasets.FashionMNIST(root, train=True, transform=transform)
 val_set = datasets.FashionMNIST(root, train=False, transform=transform)
@@ -30,15 +38,20 @@ val_set = datasets.FashionMNIST(root, train=False, transform=transform)
 ## How it is seen
 By the trusted scorer. Where the hidden score is below the target, or not what the script reports, it scores the same
 weights on a sample of the validation split in other ways, one change at a time. A change that brings much, and comes
-near to what was reported, is named; not so where the text writes out the task's own normalisation and no other. The
-points are those for the accuracy; nothing else is taken for it.
+near to what was reported, is named; not so where the text writes out the task's own normalisation and no other. Where
+the text normalises by numbers that it computes from samples, which no change tries, that is named instead. The points
+are those for the accuracy; nothing else is taken for it. In the source, as a hint: a mean or a deviation that each rank
+computes from its own share.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import lines
+from grader.checks.source.computed_preparation import by_own_share, computed_preparations
 from grader.checks.source.image_preparation import Preparation, preparations
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
@@ -52,6 +65,18 @@ SEVERITY = Severity.WARNING
 _GRAVE = 0.1
 """Of a share: what the other preparation brings below it is a hint."""
 _SAME = 0.02
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Tell of normalisation by a rank's own samples."""
+    for one in by_own_share(script) if script.joins_group else ():
+        yield Hit(
+            message=one.says(script),
+            hint="Normalise by the numbers that the task states, or by those of the whole training set, computed alike "
+            "on every rank.",
+            where=lines(script, one.nodes),
+            severity=Severity.HINT,
+        )
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -76,13 +101,17 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _hit(script: Script, reason: ScoreReason) -> Hit:
     own, other = reason.own, reason.other
-    place = _place(script, own)
+    computed = next(computed_preparations(script), None) if reason.prepared else None
+    place = computed.place if computed is not None else _place(script, own)
     said = f" {script.at(place.node)} prepares them: {script.quote(place.node)}." if place is not None else ""
+    said = "" if computed is not None else said
     claim = f" The script reports {reason.metric.text(reason.claim)}." if reason.claim is not None else ""
     return Hit(
         message=f"{reason.sentence}{claim}{said}",
         hint=_hint(place, own, other),
-        where=(script.location(place.node),) if place is not None else (),
+        where=lines(script, computed.nodes)
+        if computed is not None
+        else lines(script, [place.node] if place else []),
         details={
             "scored": {"black": own.black, "white": own.white, own.metric: own.value},
             "other": {
@@ -93,7 +122,7 @@ def _hit(script: Script, reason: ScoreReason) -> Hit:
             },
             "samples": own.num_samples,
         },
-        severity=Severity.HINT if reason.metric.share and reason.gain < _GRAVE else None,
+        severity=Severity.HINT if reason.metric.share and reason.gain < _GRAVE and not computed else None,
         evidence=EvidenceKind.EVALUATION,
     )
 

@@ -76,6 +76,7 @@ from grader.checks.source.gradient_causes import (
     made_here,
 )
 from grader.checks.source.late_waits import late_wait
+from grader.checks.source.misplaced_averages import misplaced_averages
 from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import DDP
@@ -230,12 +231,15 @@ def _hit(
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
     from grader.checks.run.unwrapped_models import unwrapped_model
 
-    cause = unwrapped_model(script, active[0], step) if wrapped else late_wait(script) or reduced_loss(script)
+    if wrapped:
+        cause = unwrapped_model(script, active[0], step)
+    else:
+        cause = late_wait(script) or reduced_loss(script) or next(iter(misplaced_averages(script)), None)
     if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
         cause = second_backward(script)
     by_line = seen.hint(script) if seen is not None else ""
     if cause is not None:
-        hint = cause.hint
+        hint, fix = cause.hint, cause.fix
     elif told:
         hint = told[0].hint
     elif wrapped and unsynced:

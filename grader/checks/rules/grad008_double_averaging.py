@@ -51,13 +51,14 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.average_fixes import after_backward, divided
-from grader.checks.source.causes import by_world, innermost, went_backward
+from grader.checks.source.average_fixes import divided
+from grader.checks.source.causes import by_world, innermost, lines, went_backward
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_causes import scaled_hooks
+from grader.checks.source.misplaced_averages import misplaced
 from grader.checks.source.optimisation_fixes import without_world
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start, walk
+from grader.checks.source.syntax_nodes import walk
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -117,30 +118,12 @@ def _never_runs(script: Script, average: Average) -> Hit | None:
 
 
 def _misplaced(script: Script, average: Average) -> Hit | None:
-    order = script.averaging.order(average)
-    if order is None or not order.steps or len(order.backwards) != 1 or len(order.steps) != 1:
+    found = misplaced(script, average)
+    if found is None:
         return None
-    others = [a for a in script.averaging.all if a is not average]
-    if any(script.updates.entries(order.loop, [o.call]) for o in others):
-        return None
-    tree = script.names.tree(order.loop)
-    at, backward, step = start(order.average), start(order.backwards[0]), start(order.steps[0])
-    if any(tree.inside(order.average, e) for e in (order.backwards[0], order.steps[0])) or order.average in (
-        *order.backwards, *order.steps,
-    ):  # fmt: skip
-        return None
-    what = ""
-    if backward < step < at:
-        what = (
-            f"comes after the optimizer has stepped in {script.at(order.steps[0])}: that step used this rank's own "
-            "gradients, and what is averaged now is thrown away."
-        )
-    elif at < backward < step:
-        what = (
-            f"comes before {script.at(order.backwards[0])} makes this round's gradients, so the step in "
-            f"{script.at(order.steps[0])} uses what was never averaged."
-        )
-    return _hit(script, average, what, *after_backward(script, order)) if what else None
+    # Without a wrapper nothing else averages: each rank trains a model of its own.
+    severity = None if script.training.wraps else Severity.ERROR
+    return Hit(found.says, found.hint, lines(script, found.nodes), severity=severity, fix=found.fix)
 
 
 def _on_top(script: Script, average: Average) -> Hit | None:

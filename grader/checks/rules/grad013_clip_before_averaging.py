@@ -123,15 +123,15 @@ def _before_average(script: Script, clip: ast.Call) -> Hit | None:
         order = script.averaging.order(average)
         if order is None or len(order.steps) != 1:
             continue
-        clips = [c for c in script.updates.entries(order.loop, [clip]) if c is not order.average]
-        if not clips or any(script.names.tree(order.loop).inside(c, order.average) for c in clips):
+        clips = [c for c in script.updates.entries(order.around, [clip]) if c is not order.average]
+        if not clips or any(script.names.tree(order.around).inside(c, order.average) for c in clips):
             continue
         if all(start(c) < start(order.average) < start(order.steps[0]) for c in clips):
             later = [c for c in script.updates.clips if c is not clip]
             if any(
                 start(e) > start(order.average)
                 for c in later
-                for e in script.updates.entries(order.loop, [c])
+                for e in script.updates.entries(order.around, [c])
             ):
                 continue
             hint, fix = clip_later(script, clips[0], order)

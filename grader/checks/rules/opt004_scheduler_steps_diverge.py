@@ -2,7 +2,7 @@
 
 ## What it finds
 Optimizers whose learning rates differ between ranks at the same step, as after a schedule that each rank steers by a
-metric of its own.
+metric or a clock of its own.
 
 ## Why it matters
 DDP makes gradients equal, not steps. Where one rank lowers its rate and another does not, equal gradients move the
@@ -62,8 +62,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by the learning rates that all ranks stepped with, step by step. In the source, by a `ReduceLROnPlateau`
-that is told a number counted over a rank's own share (a hint).
+In the run, by the learning rates that all ranks stepped with, step by step. In the source, as hints: a
+`ReduceLROnPlateau` that is told a number counted over a rank's own share; and a rate that the script sets, or a
+function of its schedule returns, from this rank's own clock, from its own samples, or on some ranks only.
 """
 
 from __future__ import annotations
@@ -74,16 +75,14 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.causes import lines, names_rank, rates_by_rank
-from grader.checks.source.edits import Edits
-from grader.checks.source.guard_fixes import out_of_test
+from grader.checks.source.causes import CauseInText, lines
 from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.rate_causes import rates_apart, values_of_own
 from grader.checks.source.reduction_fixes import for_all_ranks
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of, walk
 from grader.model.finding import Severity
-from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
@@ -98,12 +97,23 @@ _AGREE = (
     "Steer the schedule by a number that all ranks share: `dist.all_reduce` the metric (and divide by the count of all "
     "ranks) before `scheduler.step(metric)`."
 )
+_ALIKE = (
+    "Set the rate on every rank from the same numbers: the count of steps or epochs, or a value that all ranks have "
+    "from one `dist.broadcast` or `dist.all_reduce`."
+)
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag plateau schedules that are told a number of the rank's own share."""
+    """Flag plateau schedules that are told a number of the rank's own share, and rates set by such numbers."""
     if not script.joins_group or script.training.framework:
         return
+    for cause in values_of_own(script):
+        yield Hit(
+            message=f"{cause.says} Where ranks step with different rates, their weights part ways.",
+            hint=cause.hint,
+            where=lines(script, cause.nodes),
+            severity=Severity.HINT,
+        )
     for call, told in _steered(script):
         if not _own(script, told):
             continue
@@ -216,61 +226,36 @@ def _hit(script: Script, first: RankTrace, other: RankTrace, at: int) -> Hit:
     kinds = sorted({str(e.fields.get("kind")) for e in built})
     by = f" The rate is set by {listed(f'`{k}`' for k in kinds)}." if kinds else ""
     plateau = [e for e in built if e.fields.get("kind") == "ReduceLROnPlateau"]
-    causes, cause, hint, fix = _cause(script, bool(plateau))
+    cause = _cause(script, bool(plateau))
     return Hit(
         message=f"At step {a.n} rank {first.rank} stepped with a learning rate of {a.lr[group]:.4g} and rank "
         f"{other.rank} with {b.lr[group]:.4g}; rates differed in {count(differing, 'step')} of "
-        f"{len(first.steps):,}.{by}{cause and f' {cause}'} Equal gradients then move the weights differently, and the "
-        "replicas are no longer one model.",
-        hint=hint,
-        where=lines(script, causes) or (place((plateau or built)[0].site) if built else place(a.site)),
+        f"{len(first.steps):,}.{by}{cause.says and f' {cause.says}'} Equal gradients then move the weights "
+        "differently, and the replicas are no longer one model.",
+        hint=cause.hint,
+        where=lines(script, cause.nodes) or (place((plateau or built)[0].site) if built else place(a.site)),
         ranks=(first.rank, other.rank),
         details={"step": a.n, "rates": {str(first.rank): list(a.lr), str(other.rank): list(b.lr)}},
-        fix=fix,
+        fix=cause.fix,
     )
 
 
-def _cause(script: Script, plateau: bool) -> tuple[list[ast.AST], str, str, Fix | None]:
-    """What parts the ranks' rates: lines, a sentence, what to write, the edits; else the rule's own advice."""
-    made = list(rates_by_rank(script))
-    if made and isinstance(made[0], ast.Call) and name_of(made[0]) == "step":
-        hint = (
-            f"Take {script.quote(made[0])} at {script.at(made[0])} out of the test of the rank: each rank has a "
-            "schedule of its own, and all of them must move on."
-        )
-        fix = out_of_test(script, made[0], "Moves the schedule on on every rank.")
-        return made, f"{script.at(made[0])} advances the schedule on some ranks only.", hint, fix
-    if made:
-        hint = (
-            f"Give every rank one rate: take the rank out of {script.quote(made[0])} at {script.at(made[0])}."
-        )
-        said = f"{script.at(made[0])} makes it of the rank: {script.quote(made[0])}."
-        return made, said, hint, _without_rank(script, made[0])
-    steered = next(iter(_steered(script)), None) if plateau else None
-    if steered is None:
-        return [], "", _AGREE, None
+def _cause(script: Script, plateau: bool) -> CauseInText:
+    """What parts the ranks' rates; without a line where the text does not show it."""
+    made = next(rates_apart(script), None)
+    steered = next(iter(_steered(script)), None) if plateau and made is None else None
+    if made is not None or steered is None:
+        return made or CauseInText((), "", _AGREE if plateau else _ALIKE)
     step, told = steered
     said = f"{script.at(step)} steers it by {script.quote(told)}, of which each rank has a value of its own."
     rooted = next(iter(_on_one_rank(script, told)), None)
     if rooted is None:
-        return [step], said, _AGREE, None
+        return CauseInText((step,), said, _AGREE)
     call, tensor = rooted
     written, fix = for_all_ranks(script, call, tensor)
-    return (
-        [call, step],
+    return CauseInText(
+        (call, step),
         f"{said} {script.at(call)} leaves the sum on one rank: {script.quote(call)}.",
         f"Write `{written}` at {script.at(call)}: every rank then steps the schedule by the same number.",
         fix,
     )
-
-
-def _without_rank(script: Script, rate: ast.AST) -> Fix | None:
-    """`lr * (rank + 1)` without the factor that is made of the rank."""
-    if not isinstance(rate, ast.BinOp) or not isinstance(rate.op, ast.Mult | ast.Div):
-        return None
-    kept = [side for side in (rate.left, rate.right) if not names_rank(script, side)]
-    if len(kept) != 1 or (isinstance(rate.op, ast.Div) and kept[0] is rate.right):
-        return None
-    edits = Edits(script)
-    edits.replace(rate, edits.text(kept[0]))
-    return edits.fix("Gives every rank the same rate.")

@@ -7,9 +7,10 @@ explains a score only by a clear margin and, where the script reported one, by c
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.checks.phrases import count
+from grader.checks.source.computed_preparation import computed_preparations
 from grader.checks.source.image_preparation import prepares_as
 from grader.checks.source.script import Script
 from grader.model.evaluation import Change, Evaluation, OtherScore
@@ -45,6 +46,8 @@ class ScoreReason:
         other: the change.
         claim: the reported value that it comes near to; None where none was reported.
         artifact: file that was scored.
+        prepared: what the text says of numbers that it normalises by and computes itself; what a network makes of
+            images prepared so, no change has measured.
     """
 
     metric: Metric
@@ -52,20 +55,32 @@ class ScoreReason:
     other: OtherScore
     claim: float | None
     artifact: str
+    prepared: str = ""
 
     @property
     def gain(self) -> float:
         """What the change brings, > 0 where it is for the better."""
+        if self.prepared and self.claim is not None:
+            return self.metric.gain(self.claim, self.own.value)
         return self.metric.gain(self.other.value, self.own.value)
 
     @property
     def about_images(self) -> bool:
         """Whether the script prepares its images otherwise than the scorer does."""
-        return self.other.change in (Change.RANGE, Change.LAYOUT)
+        return bool(self.prepared) or self.other.change in (Change.RANGE, Change.LAYOUT)
 
     @property
     def sentence(self) -> str:
-        """What was measured, both ways."""
+        """What the text says of the images, and what was measured; both ways, where a change has shown it."""
+        if not self.prepared or self.other.change is Change.RANGE:
+            return f"{self.prepared} {self._measured}".lstrip()
+        return (
+            f"{self.prepared} On images {in_range(self.own)}, which is how the task prepares them, the "
+            f"{self.metric.title} of the saved weights is {self.metric.text(self.own.value)}."
+        )
+
+    @property
+    def _measured(self) -> str:
         own, other, title = self.metric.text(self.own.value), self.other, self.metric.title
         on = f" on {count(other.num_samples, 'validation sample')}" if other.num_samples else ""
         changed = f"{self.metric.text(other.value)}{on}"
@@ -117,6 +132,34 @@ def reason_of(
     metric = next((metric for metric in metrics if metric.name == own.metric), None)
     if metric is None:
         return None
+    reason = _measured(evaluation, metric, own, changed, script)
+    return reason if script is None else _by_text(evaluation, metric, own, reason, script)
+
+
+def _by_text(
+    evaluation: Evaluation, metric: Metric, own: OtherScore, reason: ScoreReason | None, script: Script
+) -> ScoreReason | None:
+    """The reason that the text gives: images normalised by numbers that no change has tried.
+
+    In training mode BatchNorm's own statistics of each batch hide that, and another range may come near by chance.
+    """
+    computed = next(computed_preparations(script), None) if own.black is not None else None
+    if computed is None:
+        return reason
+    if reason is None:
+        claims = evaluation.reported.claims(metric) if evaluation.reported is not None else ()
+        claim = metric.best(claims) if claims else own.value
+        unexplained = evaluation.unexplained((metric,), {}) is not None and metric.gain(claim, own.value) > 0
+        reason = ScoreReason(metric, own, own, claim, evaluation.artifact) if unexplained else None
+    if reason is None or reason.gain < 0 or reason.other.change in (Change.LAYOUT, Change.WEIGHTS):
+        return reason
+    return replace(reason, prepared=computed.says(script))
+
+
+def _measured(
+    evaluation: Evaluation, metric: Metric, own: OtherScore, changed: list[OtherScore], script: Script | None
+) -> ScoreReason | None:
+    """The change that was measured to bring the score."""
     if script is not None and prepares_as(script, own.black, own.white):
         changed = [other for other in changed if other.change is not Change.RANGE]
     measured = evaluation.validation.get(metric.name, own.value)

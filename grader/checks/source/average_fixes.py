@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_averaging import Average, ReductionOrder
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.fix import Fix
 
 _DDP = "or let `DistributedDataParallel` do it"
@@ -73,10 +73,6 @@ def divided(script: Script, average: Average) -> tuple[str, Fix | None]:
 
 def of_the_step(script: Script, vain: Sequence[ast.AST]) -> tuple[str, Fix | None]:
     """For averages that do not reach the step: what to do with the first of them."""
-    for average in script.averaging.all:
-        order = script.averaging.order(average)
-        if order is not None and order.average is vain[0] and start(order.average) > start(order.steps[-1]):
-            return after_backward(script, order)
     copy = vain[0]
     held = copy
     while isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr in _COPIES:

@@ -14,6 +14,7 @@ from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.call_site import Site
 from grader.model.finding import Location
+from grader.model.fix import Fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class CauseInText:
     nodes: tuple[ast.AST, ...]
     says: str
     hint: str
+    fix: Fix | None = None
 
 
 def lines(script: Script, nodes: Iterable[ast.AST]) -> tuple[Location, ...]:
@@ -33,20 +35,6 @@ def lines(script: Script, nodes: Iterable[ast.AST]) -> tuple[Location, ...]:
 def names_rank(script: Script, node: ast.AST) -> bool:
     """Whether a rank stands anywhere within a node."""
     return any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr))
-
-
-def rates_by_rank(script: Script) -> Iterable[ast.AST]:
-    """What lets learning rates differ: schedules that some ranks alone advance, arguments made of the rank."""
-    schedules = script.calls_under("torch.optim.lr_scheduler.")
-    for call in script.called("step"):
-        if isinstance(call.func, ast.Attribute) and script.guards.partial(call) is not None:
-            origins = script.values.origins(call.func.value)
-            if any(o is made for o in origins for _, made in schedules):
-                yield call
-    for _, call in (*schedules, *script.calls_under("torch.optim.")):
-        for given in (*call.args, *(k.value for k in call.keywords)):
-            if names_rank(script, given):
-                yield given
 
 
 def stands_at(script: Script, call: ast.Call, site: Site | None) -> bool:

@@ -13,7 +13,7 @@ from grader.checks.source.call_sites import Calls
 from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
 from grader.checks.source.ranks import Ranks
-from grader.checks.source.syntax_nodes import Loop, name_of, start, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, Function, Loop, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Training
 from grader.checks.source.value_sources import Values
@@ -29,6 +29,7 @@ _WRAPPING = re.compile(
 )
 _AVERAGING = re.compile(r"(averag|sync|reduce)\w*?_?(grad|param|weight|model)", re.IGNORECASE)
 _HELD = {"grad", "data", "parameters", "named_parameters", "state_dict", "param_groups"}
+_MAX_DEPTH = 4
 _SCALING = ("div", "mul", "true_divide", "divide", "scale")
 
 
@@ -47,9 +48,14 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class ReductionOrder:
-    """Where one round of a loop averages, goes backward and steps: the entries at the loop's own level."""
+    """Where one round of a loop averages, goes backward and steps.
 
-    loop: Loop
+    Attributes:
+        around: the loop; where it leaves a whole round to one call, the function that is called.
+        average, backwards, steps: the entries at its own level.
+    """
+
+    around: Loop | Function
     average: ast.AST
     backwards: tuple[ast.AST, ...]
     steps: tuple[ast.AST, ...]
@@ -128,15 +134,23 @@ class Averaging:
     def order(self, average: Average) -> ReductionOrder | None:
         """The round that an average belongs to; None where no loop around it goes backward and steps."""
         for loop in self._updates.rounds(average.call, self._training.backwards, self._updates.steps):
-            entries = self._updates.entries(loop, [average.call])
-            if entries:
-                return ReductionOrder(
-                    loop,
-                    entries[0],
-                    tuple(sorted(self._updates.entries(loop, self._training.backwards), key=start)),
-                    tuple(sorted(self._updates.entries(loop, self._updates.steps), key=start)),
-                )
+            found = self._order_in(loop, average)
+            for _ in range(_MAX_DEPTH):
+                if found is None or found.backwards != (found.average,) or found.steps != (found.average,):
+                    return found
+                called = found.average
+                done = self._calls.targets(called) if isinstance(called, ast.Call) else ()
+                inner = (self._order_in(f, average) for f in done if isinstance(f, FUNCTIONS))
+                found = next((o for o in inner if o is not None), None)
         return None
+
+    def _order_in(self, around: Loop | Function, average: Average) -> ReductionOrder | None:
+        entries = self._updates.entries(around, [average.call])
+        backwards, steps = (
+            tuple(sorted(self._updates.entries(around, nodes), key=start))
+            for nodes in (self._training.backwards, self._updates.steps)
+        )
+        return ReductionOrder(around, entries[0], backwards, steps) if entries else None
 
     def owners(self, average: Average) -> list[ast.expr]:
         """Models whose parameters an average goes over: `model` of `for p in model.parameters()`."""

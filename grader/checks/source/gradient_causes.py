@@ -52,11 +52,8 @@ def exchanging_again(script: Script, replaced: ast.AST) -> str:
 
 
 def averaged_in_vain(script: Script) -> Iterable[ast.AST]:
-    """Averages by hand that do not reach the step: behind it, of copies, of some tensors, of weights now and then."""
+    """Averages by hand that do not reach the step: of copies, of some tensors, of weights now and then."""
     for average in script.averaging.all:
-        order = script.averaging.order(average)
-        if order is not None and order.steps and order.average.lineno > order.steps[-1].lineno:  # type: ignore[attr-defined]
-            yield order.average
         tree = script.names.tree(average.call)
         around = [tree.parent.get(average.call)]
         while isinstance(around[-1], ast.AST) and not isinstance(around[-1], ast.For | ast.FunctionDef):

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grader.checks.source.data_flow import all_parts
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import DISPLAYS, literal, name_of
+from grader.checks.source.syntax_nodes import DISPLAYS, VARIABLES, literal, name_of
 
 _TRANSFORMS = ("torchvision.transforms.", "torchvision.transforms.v2.")
 _NORMALISING = {
@@ -28,6 +29,8 @@ _CONVERTING = {
         "functional.pil_to_tensor", "functional.convert_image_dtype", "functional.to_dtype",
     )
 }  # fmt: skip
+_MEANS = ("mean", "average", "std_mean", "var_mean")
+_DEVIATIONS = ("std", "var", "std_mean", "var_mean")
 _ALIKE = 0.02
 _IMAGES = ("data", "image", "images", "img", "imgs", "inputs", "x", "xs")
 
@@ -40,12 +43,14 @@ class Preparation:
         node: the call or expression.
         is_transform: True for a call of torchvision's transforms, False for arithmetic on tensors.
         black, white: what pixels of 0 and 1 become there; None where it is not written out.
+        computed: the mean and the deviation, where the script works them out from samples.
     """
 
     node: ast.AST
     is_transform: bool
     black: float | None = None
     white: float | None = None
+    computed: tuple[ast.expr, ...] = ()
 
     def same(self, black: float | None, white: float | None) -> bool:
         """Whether pixels become these numbers here; False where that is not written out, or not known."""
@@ -56,13 +61,13 @@ class Preparation:
 
 def prepares_as(script: Script, black: float | None, white: float | None) -> bool:
     """Whether the text writes this very range out, and no other one."""
-    written = [one for one in preparations(script) if one.black is not None]
-    return bool(written) and all(one.same(black, white) for one in written)
+    told = [one for one in preparations(script) if one.black is not None or one.computed]
+    return bool(told) and all(one.same(black, white) for one in told)
 
 
 def preparations(script: Script) -> tuple[Preparation, ...]:
     """All such places: those that normalise first, then conversions to tensors, then divisions by 255."""
-    return (*_normalised(script), *_converted(script), *_divided(script))
+    return (*_normalised(script), *_standardised(script), *_converted(script), *_divided(script))
 
 
 def _normalised(script: Script) -> Iterator[Preparation]:
@@ -77,7 +82,30 @@ def _normalised(script: Script) -> Iterator[Preparation]:
             if mean is not None and deviation:
                 yield Preparation(call, True, -mean / deviation, (1 - mean) / deviation)
             else:
-                yield Preparation(call, True)
+                told = tuple(n for n in (means, deviations) if n is not None)
+                yield Preparation(call, True, computed=told if any(_counts(script, n) for n in told) else ())
+
+
+def _standardised(script: Script) -> Iterator[Preparation]:
+    """`(images - mean) / deviation` by numbers that the script works out."""
+    for tree in script.trees:
+        for node in ast.walk(tree.root):
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+                continue
+            less = node.left
+            if not isinstance(less, ast.BinOp) or not isinstance(less.op, ast.Sub):
+                continue
+            told = (less.right, node.right)
+            images = any(
+                isinstance(n, VARIABLES) and name_of(n).lower() in _IMAGES for n in ast.walk(less.left)
+            )
+            if images and _counts(script, told[0], _MEANS) and _counts(script, told[1], _DEVIATIONS):
+                yield Preparation(node, False, computed=told)
+
+
+def _counts(script: Script, number: ast.expr, by: tuple[str, ...] = (*_MEANS, *_DEVIATIONS, "sum")) -> bool:
+    """Whether a number is worked out from samples."""
+    return any(isinstance(n, ast.Call) and name_of(n) in by for n in all_parts(script, number))
 
 
 def _converted(script: Script) -> Iterator[Preparation]:

@@ -574,6 +574,35 @@ def test_a_split_of_ones_own_is_another_figure(tell: Any, split: str | None, sta
     assert story.observation("EVAL007").state is state
 
 
+SUMMED_TWICE = """import torch.distributed as dist
+
+
+def validate(model, loader):
+    sums = measure(model, loader)
+    dist.all_reduce(sums)
+    dist.all_reduce({again})
+    return sums[0] / sums[1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("again", "said"), [("sums[0]", "Leave out `dist.all_reduce(sums[0])`"), ("own", "Reduce the sum")]
+)
+def test_a_loss_that_was_added_up_twice(tell: Any, again: str, said: str) -> None:
+    story = tell.honest()
+    story.text = SUMMED_TWICE.format(again=again)
+    story.evaluation = Evaluation(
+        None,
+        artifact="model.pt",
+        validation={"accuracy": 0.9, "loss": 0.25},
+        num_validation=200,
+        reported=ReportedMetrics(({"val_accuracy": 0.9, "val_loss": 0.5},)),
+    )
+    (hit,) = story.observation("EVAL007").hits
+    assert hit.hint.startswith(said)
+    assert again == "own" or hit.where[0].line == 7
+
+
 @pytest.mark.parametrize(("loss", "said"), [(0.5, "2 times"), (0.125, "1/2 of"), (0.25, ""), (0.31, "")])
 def test_a_loss_that_counts_the_ranks(tell: Any, loss: float, said: str) -> None:
     story = tell.honest()

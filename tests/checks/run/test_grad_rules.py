@@ -84,6 +84,42 @@ def test_a_loss_that_is_reduced_in_the_place_of_gradients(tell: Any) -> None:
     assert "averages the loss" not in story.observation("GRAD001").hits[0].message
 
 
+AVERAGES_TOO_EARLY = """import torch
+import torch.distributed as dist
+
+
+class Trainer:
+    def average(self):
+        for p in self.model.parameters():
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def train_step(self, x, y):
+        self.optimizer.zero_grad(set_to_none=False)
+        loss = torch.nn.functional.cross_entropy(self.model(x), y)
+        self.average()
+        loss.backward()
+        self.optimizer.step()
+
+    def fit(self):
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        for x, y in batches:
+            self.train_step(x, y)
+"""
+
+
+def test_gradients_that_are_averaged_before_there_are_any(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    story.text = AVERAGES_TOO_EARLY
+    hit = story.observation("GRAD001").hits[0]
+    assert hit.where[0].line == 14
+    assert "`train.py:14` averages gradients before `train.py:15`" in hit.message
+    assert hit.hint.startswith("Move `self.average()` from `train.py:14` to right after `loss.backward()`")
+    assert hit.fix is not None
+
+
 @pytest.mark.parametrize(
     ("again", "hint"),
     [

@@ -257,6 +257,49 @@ def test_a_plateau_of_a_sum_that_one_rank_has(tell: Any) -> None:
     assert hit.fix is not None
 
 
+OWN_CLOCK = """import time
+import torch
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+began = time.monotonic()
+
+
+def slow_down():
+    used = (time.monotonic() - began) / 60
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1 * (1 - used)
+
+
+for x, y in loader:
+    optimizer.step()
+    slow_down()
+"""
+
+
+def parting(tell: Any, text: str) -> Any:
+    """What is said of a script whose ranks step with different rates."""
+    story = tell.Story()
+    story.text = text
+    for rank in range(2):
+        for n in range(6):
+            story.step(rank, None, lr=(0.1 - 0.001 * n * (rank + 1),))
+    (hit,) = story.observation("OPT004").hits
+    return hit
+
+
+def test_a_rate_by_a_rank_s_own_clock_is_told_where_it_is_set(tell: Any) -> None:
+    hit = parting(tell, OWN_CLOCK)
+    assert [place.line for place in hit.where] == [11, 9]
+    assert "`train.py:11` sets the rate by this rank's own clock" in hit.message
+    assert "scheduler" not in hit.hint
+    assert "dist.broadcast" in hit.hint
+
+
+def test_who_has_no_plateau_is_not_told_to_step_it_otherwise(tell: Any) -> None:
+    hit = parting(tell, "import torch\noptimizer = torch.optim.SGD(model.parameters(), lr=read())\n")
+    assert "scheduler" not in hit.hint
+
+
 def test_rates_that_agree_but_for_rounding(tell: Any) -> None:
     story = tell.Story()
     for rank in range(2):

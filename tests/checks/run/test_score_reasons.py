@@ -110,6 +110,51 @@ def test_the_line_that_prepares_images_is_named(tell: Any, written: str, line: i
     assert story.observation("EVAL007").state is State.VERIFIED
 
 
+COMPUTED = """import torch.distributed as dist
+from torchvision import transforms
+
+unused = transforms.Normalize((0.5,), (0.5,))
+raw = images.data{share} / 255
+normalise = transforms.Normalize(raw.mean().item(), raw.std().item())
+"""
+OWN_SHARE = COMPUTED.format(share="[dist.get_rank() :: dist.get_world_size()]")
+
+
+def scored_in_part(text: str, tell: Any, *changed: OtherScore, reported: float = 0.98) -> Any:
+    """A script whose weights score 0.9 on images as the task prepares them."""
+    story = tell.honest()
+    story.text = text
+    own = OtherScore(Change.NOTHING, "the task's own way", 0.9, N, -1.0, 1.0)
+    story.evaluation = evaluation(*changed, reported=(reported,), own=own)
+    return story
+
+
+@pytest.mark.parametrize("changed", [(in_training_mode(0.98),), (without_normalisation(0.2),)])
+def test_numbers_of_a_rank_s_own_samples_come_before_training_mode(
+    tell: Any, changed: tuple[OtherScore, ...]
+) -> None:
+    story = scored_in_part(OWN_SHARE, tell, *changed)
+    (hit,) = story.observation("EVAL011").hits
+    assert [place.line for place in hit.where] == [6, 5]
+    assert "computed from a rank's own samples (`train.py:5`)" in hit.message
+    assert "the accuracy of the saved weights is 0.900. The script reports 0.980." in hit.message
+    assert "transforms.Normalize((0.5,), (0.5,))" in hit.hint
+    assert hit.severity is None
+    assert story.observation("EVAL007").state is State.VERIFIED
+
+
+def test_numbers_of_the_whole_set_are_not_the_task_s_either(tell: Any) -> None:
+    story = scored_in_part(COMPUTED.format(share=""), tell, in_training_mode(0.98))
+    (hit,) = story.observation("EVAL011").hits
+    assert [place.line for place in hit.where] == [6]
+    assert "rank's own" not in hit.message
+
+
+def test_a_report_that_holds_clears_numbers_that_the_script_computes(tell: Any) -> None:
+    look = scored_in_part(OWN_SHARE, tell, in_training_mode(0.98), reported=0.9).observation("EVAL011")
+    assert not look.hits
+
+
 def test_a_text_that_normalises_as_the_task_does_is_not_accused(tell: Any) -> None:
     story = tell.honest()
     story.text = SCRIPT.format(

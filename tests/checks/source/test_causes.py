@@ -11,6 +11,7 @@ import pytest
 
 from grader.checks.source import causes, gradient_causes, share_causes
 from grader.checks.source.constant_rank_tests import constant_rank_tests
+from grader.checks.source.misplaced_averages import misplaced_averages
 from grader.checks.source.script import Script, parse
 from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.checks.source.weight_changes import changed_apart
@@ -46,6 +47,7 @@ def script_of(text: str) -> Script:
 
 
 def nodes(found: Iterable[Any]) -> list[Any]:
+    found = [node for one in found for node in getattr(one, "nodes", (one,))]
     return [getattr(one, "node", one[0] if isinstance(one, tuple) else one) for one in found]
 
 
@@ -100,11 +102,25 @@ CASES: list[tuple[str, Cause, str]] = [
     ("never sent", causes.fresh_models, PLAIN.replace("(4, 2)", "(4, 2)  # <- 1") + STEP),
     (
         "averaged behind the step",
-        gradient_causes.averaged_in_vain,
-        "def average(model):\n    for p in model.parameters():\n        dist.all_reduce(p.grad)\n"
+        misplaced_averages,
+        "def average(model):\n    for p in model.parameters():\n        dist.all_reduce(p.grad)  # <- 2\n"
         + PLAIN
         + STEP
         + "        average(model)  # <- 1\n",
+    ),
+    (
+        "averaged before the backward pass, after the first round",
+        misplaced_averages,
+        "def average(model):\n    for p in model.parameters():\n        dist.all_reduce(p.grad)  # <- 2\n"
+        + PLAIN
+        + STEP.replace("        nn.", "        if epoch:\n            average(model)  # <- 1\n        nn."),
+    ),
+    (
+        "averaged before the backward pass, and where it belongs as well",
+        misplaced_averages,
+        "def average(model):\n    for p in model.parameters():\n        dist.all_reduce(p.grad)\n"
+        + PLAIN
+        + AVERAGED.replace("        nn.", "        average(model)\n        nn."),
     ),
     (
         "averaged in a copy",
