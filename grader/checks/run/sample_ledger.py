@@ -49,6 +49,11 @@ class Stream:
     epochs: tuple[EpochShards, ...]
 
     @property
+    def root(self) -> tuple[str, str | None, int | None]:
+        """The data set that it draws from."""
+        return self.dataset, self.split, self.root_size
+
+    @property
     def ranks(self) -> tuple[int, ...]:
         """Ranks that took part in any epoch."""
         return tuple(sorted({r for e in self.epochs for r in e.ranks}))

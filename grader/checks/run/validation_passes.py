@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from grader.checks.phrases import at, listed, ranks
 from grader.checks.run.epoch_shards import EpochShards, Shard
 from grader.checks.run.loader_passes import passes_of
+from grader.checks.run.neighbouring_passes import samples_besides
 from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.sample_ledger import Ledger, Stream
 from grader.checks.source.causes import stands_at
@@ -75,7 +76,9 @@ def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
         ):
             continue
         padded = epoch.num_drawn - epoch.num_distinct if exact else None
-        missing = max(0, expected - epoch.num_distinct) if exact and epoch.complete else None
+        missing = None
+        if exact and epoch.complete:
+            missing = max(0, expected - len(epoch.union | samples_besides(ledger, stream, epoch)))
         found.append(Parts(epoch, expected, padded, missing))
     return tuple(found)
 
@@ -248,9 +251,8 @@ def _expected(ledger: Ledger, stream: Stream, epoch: EpochShards) -> int | None:
 
 def _from_training(ledger: Ledger, stream: Stream) -> bool:
     """Whether a validation set was set aside from the data set that training draws from."""
-    root = (stream.dataset, stream.split, stream.root_size)
     return stream.split != "validation" and any(
-        (s.dataset, s.split, s.root_size) == root for s in ledger.training if not s.hashed
+        s.root == stream.root for s in ledger.training if not s.hashed
     )
 
 

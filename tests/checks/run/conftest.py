@@ -260,15 +260,16 @@ class Story:
         batch: int = 8,
         exhausted: bool = True,
         reduce: str = "",
+        name: str = "validation",
         **loader: Any,
     ) -> None:
-        """One validation pass, and after it a collective where one is named."""
+        """One validation pass over the loader of this name, and after it a collective where one is named."""
         for rank, shard in shards.items():
             r = self.ranks[rank]
             loader = {"split": "validation", "shuffle": False, **loader}
-            built = self.loader(rank, "validation", **loader)
-            number = r.passes.get("validation", 0)
-            r.passes["validation"] = number + 1
+            built = self.loader(rank, name, **loader)
+            number = r.passes.get(name, 0)
+            r.passes[name] = number + 1
             begun = r.tick()
             for n in range(0, len(shard), batch):
                 piece = tuple(shard[n : n + batch])

@@ -268,6 +268,16 @@ def test_dropped_validation_is_a_warning(tell: Any) -> None:
     assert "scored 16 of 30 validation samples: 14 were left out" in look.hits[0].message
 
 
+def test_a_rest_that_each_rank_scores_by_a_loader_of_its_own(tell: Any) -> None:
+    """As PyTorch's ImageNet example does; what is scored before the next epoch alone counts."""
+    for rest, state in (((28, 29), CLEAN), ((28,), FLAGGED)):
+        story = trained(tell)
+        shares = {r: s[:14] for r, s in tell.strided(30, 2, shuffle=False).items()}
+        story.validate(shares, reduce="all_reduce", drop_last=True)
+        story.validate({0: rest, 1: rest}, name="rest", num_replicas=None)
+        assert story.observation("EVAL003").state is state
+
+
 def test_a_whole_pass_that_drops_its_last_batch(tell: Any) -> None:
     story = trained(tell)
     story.validate({0: range(24)}, num_replicas=None, drop_last=True)
