@@ -28,6 +28,19 @@ for i, (x, y) in enumerate(batches):
     if (i + 1) % 2 == 0:
         optimizer.step()
 """
+DIVIDED_BY_RANKS = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+world = dist.get_world_size()
+model = DistributedDataParallel(torch.nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(batches):
+    (torch.nn.functional.cross_entropy(model(x), y) / world).backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
 SUMS = """
 import torch
 import torch.distributed as dist
@@ -587,6 +600,25 @@ def test_the_text_was_misread(tell: Any) -> None:
     story = steps(tell.Story(), empty=1, backwards=2)
     story.text = ACCUMULATES
     assert story.observation("GRAD012").state is CLEAN
+
+
+@pytest.mark.parametrize(("factor", "state"), [(0.5, FLAGGED), (0.25, CLEAN)])
+def test_micro_batches_divided_by_the_number_of_ranks(tell: Any, factor: float, state: State) -> None:
+    # With as many ranks as micro-batches it is the mean.
+    story = tell.Story()
+    story.text = DIVIDED_BY_RANKS
+    story.group()
+    story.wrap()
+    for rank in story.ranks:
+        story.epoch({rank.rank: range(64)}, every=4)
+        rank.fields["steps"][:] = [replace(s, empty=1, backwards=4) for s in rank.fields["steps"]]
+        rank.event("backward", 9, function="NllLoss", reduction="mean", factor=factor)
+    look = story.observation("GRAD012")
+    assert look.state is state
+    if state is FLAGGED:
+        assert "`train.py:9` divides the loss of each micro-batch by `world`" in look.hits[0].message
+        assert "went backward as 0.5 of its mean, 2 together" in look.hits[0].message
+        assert look.hits[0].hint == "Divide by 4, the number of micro-batches of a step, instead of `world`."
 
 
 # ---- GRAD018 -----------------------------------------------------------------------------------------------------
