@@ -680,5 +680,27 @@ def test_batchnorm_over_many_samples(tell: Any) -> None:
     assert with_batchnorm(tell, 32).observation("GRAD019").state is CLEAN
 
 
+def kept_to_each_rank(tell: Any, broadcast: bool, text: str = "", reduce: str = "all_reduce") -> Any:
+    story = with_batchnorm(tell, 32, "cpu")
+    story.text = text or "import torch.distributed as dist\n"
+    for r in story.ranks:
+        r.fields["wraps"][:] = [replace(w, broadcast_buffers=broadcast) for w in r.fields["wraps"]]
+    story.validate(tell.strided(story.num_validation, 2, shuffle=False), reduce=reduce)
+    return story.observation("GRAD019")
+
+
+def test_running_statistics_that_never_meet(tell: Any) -> None:
+    look = kept_to_each_rank(tell, False)
+    assert look.state is FLAGGED
+    [hit] = look.hits
+    assert "wraps 5 BatchNorm layers with `broadcast_buffers=False`" in hit.message
+    assert "Ranks 0 and 1 scored each part of the validation set with other ones" in hit.message
+    assert "for buffer in model.buffers(): dist.broadcast(buffer, src=0)" in hit.hint
+    assert kept_to_each_rank(tell, True).state is UNSEEN
+    assert kept_to_each_rank(tell, False, reduce="").state is UNSEEN, "no metric of all parts"
+    sent = "import torch.distributed as dist\nfor b in net.buffers():\n    dist.broadcast(b, 0)\n"
+    assert kept_to_each_rank(tell, False, sent).state is UNSEEN
+
+
 def test_batchnorm_on_cpus_has_no_cure(tell: Any) -> None:
     assert with_batchnorm(tell, 2, "cpu").observation("GRAD019").state is UNSEEN
