@@ -69,7 +69,7 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.divergence_causes import Cause
+    from grader.checks.run.divergence_causes import DriftCause
     from grader.checks.run.replica_comparison import Comparison
     from grader.model.trace import RankTrace
 
@@ -180,7 +180,7 @@ def _at_end(
     return found if comparable else None
 
 
-def _during(active: tuple[RankTrace, ...], found: Comparison, cause: Cause) -> Hit:
+def _during(active: tuple[RankTrace, ...], found: Comparison, cause: DriftCause) -> Hit:
     difference = found.difference
     assert difference is not None
     a, b = difference.ranks
@@ -204,7 +204,9 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, cause: Cause) -> H
     )
 
 
-def _end_hit(active: tuple[RankTrace, ...], at_end: dict[tuple[int, int], list[str]], cause: Cause) -> Hit:
+def _end_hit(
+    active: tuple[RankTrace, ...], at_end: dict[tuple[int, int], list[str]], cause: DriftCause
+) -> Hit:
     (first, rank), names = next(iter(at_end.items()))
     concerned = tuple(sorted({r for pair in at_end for r in pair}))
     return Hit(

@@ -27,7 +27,7 @@ _LATER = "what one rank changes afterwards for itself stays different for ever"
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class DriftCause:
     """What made the weights differ: as a sentence, what to write, and the lines that did it, with that of the wrap."""
 
     why: str
@@ -35,7 +35,7 @@ class Cause:
     where: tuple[Location, ...]
 
 
-def divergence_cause(evidence: Evidence) -> Cause:
+def divergence_cause(evidence: Evidence) -> DriftCause:
     """Seen line by line; else read in the text: what changes weights, or without a wrapper, where they were made."""
     script = evidence.script
     wrap = first_known([w.site for r in trainers(evidence.trace) for w in r.wraps])
@@ -47,11 +47,13 @@ def divergence_cause(evidence: Evidence) -> Cause:
         begun = f"{seen.sentence} " if seen is not None else ""
         steps = seen.where(script) if seen is not None else ()
         where = told_once((*lines(script, [own.node, own.test]), *steps))
-        return Cause(f"{begun}{script.at(own.node)} {own.says}", own.hint, where)
+        return DriftCause(f"{begun}{script.at(own.node)} {own.says}", own.hint, where)
     if seen is not None and seen.what == WEIGHTS:
         where = told_once((*seen.where(script), *changed, *place(wrap)))
         moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
-        return Cause(seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where)
+        return DriftCause(
+            seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where
+        )
     if wrap is None:
         read = changed or lines(script, fresh_models(script))
         made = f" by {_named(read)}" if read else ""
@@ -59,12 +61,12 @@ def divergence_cause(evidence: Evidence) -> Cause:
         seeds = [] if changed else seeds_by_rank(script)
         if seeds:
             why += f" {script.at(seeds[0])} seeds each rank with another number, {script.quote(seeds[0])}."
-        return Cause(why, hint, (*lines(script, seeds), *read))
+        return DriftCause(why, hint, (*lines(script, seeds), *read))
     later = _LATER
     if changed:
         later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"
     why = f"{at(wrap, 'DDP')} made the replicas equal once; {later}."
-    return Cause(why, hint, told_once((*changed, *place(wrap))))
+    return DriftCause(why, hint, told_once((*changed, *place(wrap))))
 
 
 def _by_the_step(script: Script, seen: FirstDifference) -> bool:
