@@ -216,7 +216,7 @@ def _gradients(
         )
     if wrong.startswith("At"):
         left = {size: torch.cat([tensors[f"{size}/{n}"].flatten() for n in whole]) for size in off_sizes}
-        wrong += _guess(left, taken, started) or "; 1e-06 is allowed."
+        wrong += _guess(left, taken, started) or _of_some(tensors, off_sizes[0]) or "; 1e-06 is allowed."
     return num_right / len(sizes), wrong
 
 
@@ -247,6 +247,24 @@ def _guess(left: dict[int, torch.Tensor], taken: dict[int, list[tuple[int, int]]
     if _close(got, own @ found):
         return _as_weights(found.tolist(), size, started)
     return ""
+
+
+def _of_some(tensors: dict[str, torch.Tensor], size: int) -> str:
+    """Which parameters' gradients are a number times what they should be, where others are right; "" unknown."""
+    factors = {}
+    for name, want in _gradient(0, _WHOLE)[1].items():
+        got = tensors[f"{size}/{name}"]
+        factor = float((got * want).sum() / (want * want).sum())
+        if not _close(got, factor * want):
+            return ""
+        factors[name] = factor
+    off = {name: factor for name, factor in factors.items() if abs(factor - 1) > 1e-5}
+    told = {f"{factor:.4g}" for factor in off.values()}
+    if len(off) == len(factors) or len(told) != 1:
+        return ""
+    names = " and ".join(f"`{name}`" for name in off)
+    are = "is" if len(off) == 1 else "are each"
+    return f": {names} {are} {told.pop()} times the right one, and the others are right."
 
 
 def _as_weights(found: list[float], size: int, started: int) -> str:

@@ -130,6 +130,15 @@ def test_a_gradient_is_named_for_what_it_is(weight: Any, said: str) -> None:
     assert said in told
 
 
+def test_some_parameters_alone_are_scaled() -> None:
+    right = gradients(lambda k, m: m / 60)
+    some = {key: g / int(key[0]) if key.endswith("bias") else g for key, g in right.items()}
+    share, told, _ = AVERAGING.examine({"gradients.pt": some}, {"world_size": 4.0})["gradient"]
+    assert share == 0.25
+    assert "At world size 2" in told
+    assert "`0.bias` and `2.bias` are each 0.5 times the right one, and the others are right." in told
+
+
 @pytest.mark.parametrize(
     ("way", "said"),
     [

@@ -2,7 +2,7 @@
 
 ## What it finds
 A divided validation set whose parts don't add up to it: the sampler repeats samples to give all ranks the same
-number, or an incomplete batch is dropped.
+number, an incomplete batch is dropped, shares leave a piece out, or each rank draws its samples at random.
 
 ## Why it matters
 Repeated samples weigh double in the metric (a hint: a few samples of many); dropped ones are never scored (a warning:
@@ -33,7 +33,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by the indices that all ranks' validation loaders delivered in one pass, against the validation set. A
+In the run, by the indices that all ranks' validation loaders delivered in one pass, against the validation set: which
+are missing, and whether others came several times, tells what kept them out, and the text names the line. A
 metric that equals the trusted score of the same weights to six digits shows that repeated samples were counted once.
 In the source, by a sampler that pads, or `drop_last=True`, on a loader that is evaluated.
 """
@@ -53,6 +54,7 @@ from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.left_out_samples import LeftOut
     from grader.checks.run.sample_ledger import Stream
     from grader.checks.run.validation_passes import Parts
 
@@ -157,7 +159,7 @@ def check_run(evidence: Evidence) -> Observation:
         dropped = [p for p in parts if p.num_missing]
         padded = [p for p in parts if p.num_padded]
         if dropped:
-            return flagged(_dropped(stream, dropped))
+            return flagged(_dropped(evidence, stream, dropped))
         if padded and not _counted_once(evidence, padded):
             return flagged(_padded(stream, padded))
         if padded:
@@ -194,6 +196,7 @@ def _whole(stream: Stream) -> list[str]:
 
 def _cut_short(evidence: Evidence) -> Hit | None:
     """A whole pass on one or more ranks whose loader drops the last batch."""
+    from grader.checks.run.left_out_samples import dropped
     from grader.checks.run.validation_passes import divided_passes
 
     for stream in evidence.ledger.validation:
@@ -209,7 +212,7 @@ def _cut_short(evidence: Evidence) -> Hit | None:
                 and shard.num_samples < size
             ):
                 missing = size - shard.num_samples
-                return _drop_hit(stream, (shard.rank,), missing, size, 1)
+                return _missing_hit(dropped(evidence, stream), (shard.rank,), missing, size, 1)
     return None
 
 
@@ -231,22 +234,22 @@ def _counted_once(evidence: Evidence, padded: list[Parts]) -> bool:
     )
 
 
-def _dropped(stream: Stream, parts: list[Parts]) -> Hit:
+def _dropped(evidence: Evidence, stream: Stream, parts: list[Parts]) -> Hit:
+    from grader.checks.run.left_out_samples import why_left_out
+
     worst = max(parts, key=lambda p: p.num_missing or 0)
-    return _drop_hit(stream, worst.epoch.ranks, worst.num_missing or 0, worst.num_expected or 0, len(parts))
+    cause = why_left_out(evidence, stream, worst)
+    return _missing_hit(cause, worst.epoch.ranks, worst.num_missing or 0, worst.num_expected or 0, len(parts))
 
 
-def _drop_hit(stream: Stream, who: tuple[int, ...], missing: int, total: int, num_passes: int) -> Hit:
+def _missing_hit(cause: LeftOut, who: tuple[int, ...], missing: int, total: int, num_passes: int) -> Hit:
     return Hit(
         message=(
             f"{ranks(who)} scored {total - missing:,} of {count(total, 'validation sample')}: {missing:,} were "
-            f"left out in {count(num_passes, 'pass', 'passes')}. {at(stream.site, 'The validation loader')} "
-            "drops them, so the metric is that of a smaller set, which changes with batch size and number of "
-            "ranks."
+            f"left out in {count(num_passes, 'pass', 'passes')}. {cause.why}"
         ),
-        hint="Leave out `drop_last=True` on the validation sampler and loader: an incomplete last batch does no "
-        "harm there.",
-        where=place(stream.site),
+        hint=cause.hint,
+        where=cause.where,
         ranks=who,
         details={"missing": missing, "expected": total},
         severity=Severity.WARNING,

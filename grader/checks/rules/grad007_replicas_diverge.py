@@ -5,8 +5,8 @@ Ranks whose trained parameters differ after the same number of steps, although t
 
 ## Why it matters
 DDP makes replicas equal once, when it wraps the model; afterwards it only keeps gradients equal. Parameters that one
-rank changes for itself (a checkpoint loaded on rank 0 after the wrap, a clamp on one rank, a learning rate of its own)
-stay different for ever: gradients are then averages of gradients of different models.
+rank changes for itself (a checkpoint loaded on rank 0 after the wrap, a clamp on one rank, a learning rate or momentum
+of its own) stay different for ever: gradients are then averages of gradients of different models.
 
 ## Example
 ```python
@@ -45,7 +45,8 @@ compared among ranks. Parameters only: running statistics of BatchNorm differ un
 the last step (the best weights loaded on rank 0) does not count, nor does what an optimizer still holds of a layer that
 was replaced. In the source: weights of a wrapped model that are
 loaded, drawn anew or changed in place under a test of the rank, before or between steps, with nothing that sends
-them to the others; steps under such a test after a backward pass of all ranks; and models that are drawn with another
+them to the others; steps under such a test after a backward pass of all ranks; an optimizer's state that is cleared,
+loaded or built anew under one; and models that are drawn with another
 seed on each rank, or none, and then sharded, where nothing sends or loads weights: the run confirms it by the states
 of the ranks' generators. Which line is to blame is looked for in a second run, line by line.
 """
@@ -53,24 +54,22 @@ of the ranks' generators. Which line is to blame is looked for in a second run, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, every, first_known, listed, place, ranks, told_once
+from grader.checks.phrases import count, every, listed, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.causes import fresh_models, lines, stands_at
-from grader.checks.source.lone_steps import lone_steps
+from grader.checks.source.lone_steps import LoneStep, lone_steps
+from grader.checks.source.optimizer_changes import LoneChange, lone_optimizer_changes
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
-from grader.checks.source.unsent_weights import seeds_by_rank, shards_of_different_models, to_send
-from grader.checks.source.weight_changes import changed_apart, weight_changes
-from grader.model.call_site import Site
-from grader.model.finding import Location, Severity
+from grader.checks.source.unsent_weights import shards_of_different_models
+from grader.checks.source.weight_changes import BEFORE_THE_WRAP, weight_changes
+from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.divergence_causes import DriftCause
     from grader.checks.run.replica_comparison import Comparison
     from grader.model.trace import RankTrace
 
@@ -93,8 +92,13 @@ def check_source(script: Script) -> Iterable[Hit]:
             fix=unsent.fix,
             severity=unsent.severity,
         )
-    if not script.training.wraps or script.training.framework:
+    if script.training.framework or not (script.training.wraps or script.averaging.all):
         return
+    steps = lone_steps(script) if script.training.wraps else ()
+    alone: list[LoneStep | LoneChange] = [*steps, *lone_optimizer_changes(script)]
+    for lone in alone:
+        where = (script.location(lone.node),)
+        yield Hit(f"{script.at(lone.node)} {lone.says}", lone.hint, where, fix=lone.fix)
     blamed: set[ast.AST] = set()
     for node, owner in weight_changes(script):
         wrap = script.replicas.wrap_of(owner)
@@ -113,17 +117,15 @@ def check_source(script: Script) -> Iterable[Hit]:
             message=f"{script.at(node)} changes the weights of the model that DDP has wrapped in {script.at(wrap)} on "
             f"some ranks only ({script.quote(guard.test)}). DDP sent rank 0's weights to all when it wrapped; what "
             "changes later stays different for ever.",
-            hint=_HINT,
+            hint=BEFORE_THE_WRAP,
             where=(script.location(node),),
         )
-    for lone in lone_steps(script):
-        where = (script.location(lone.step),)
-        yield Hit(f"{script.at(lone.step)} {lone.says}", lone.hint, where, fix=lone.fix)
 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
     from grader.checks.run import replica_comparison as replicas
+    from grader.checks.run.divergence_causes import divergence_cause
     from grader.checks.run.initial_shards import different_models
     from grader.checks.run.model_parts import copies, no_copies
 
@@ -140,10 +142,10 @@ def check_run(evidence: Evidence) -> Observation:
     if in_parts:
         return not_observable(f"{in_parts}: whose parameters should be equal can't be told.")
     if during.difference is not None:
-        return flagged(_during(active, during, _cause(evidence)))
+        return flagged(_during(active, during, divergence_cause(evidence)))
     at_end = _at_end(evidence.ledger.layout.pairs(active), during)
     if at_end:
-        return flagged(_end_hit(active, at_end, _cause(evidence)))
+        return flagged(_end_hit(active, at_end, divergence_cause(evidence)))
     if during.num_steps:
         return verified(
             f"Parameters of {copies(evidence, active)} were equal at {every(during.num_steps, 'step')} compared"
@@ -178,7 +180,7 @@ def _at_end(
     return found if comparable else None
 
 
-def _during(active: tuple[RankTrace, ...], found: Comparison, cause: _Cause) -> Hit:
+def _during(active: tuple[RankTrace, ...], found: Comparison, cause: DriftCause) -> Hit:
     difference = found.difference
     assert difference is not None
     a, b = difference.ranks
@@ -202,7 +204,9 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, cause: _Cause) -> 
     )
 
 
-def _end_hit(active: tuple[RankTrace, ...], at_end: dict[tuple[int, int], list[str]], cause: _Cause) -> Hit:
+def _end_hit(
+    active: tuple[RankTrace, ...], at_end: dict[tuple[int, int], list[str]], cause: DriftCause
+) -> Hit:
     (first, rank), names = next(iter(at_end.items()))
     concerned = tuple(sorted({r for pair in at_end for r in pair}))
     return Hit(
@@ -217,77 +221,3 @@ def _end_hit(active: tuple[RankTrace, ...], at_end: dict[tuple[int, int], list[s
         ranks=concerned,
         details={"tensors": names[:8], "steps_by_rank": {str(r.rank): len(r.steps) for r in active}},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    """What made the weights differ: as a sentence, what to write, and the lines that did it, with that of the wrap."""
-
-    why: str
-    hint: str
-    where: tuple[Location, ...]
-
-
-def _cause(evidence: Evidence) -> _Cause:
-    """Seen line by line; else read in the text: what changes weights, or without a wrapper, where they were made."""
-    from grader.checks.run.first_difference import WEIGHTS
-    from grader.checks.run.line_changes import first_difference
-    from grader.checks.run.replica_comparison import trainers
-
-    script = evidence.script
-    wrap = first_known([w.site for r in trainers(evidence.trace) for w in r.wraps])
-    hint = _HINT if wrap is not None else to_send(script)
-    changed = lines(script, changed_apart(script))
-    seen = first_difference(evidence)
-    if seen is not None and seen.what == WEIGHTS:
-        where = told_once((*seen.where(script), *changed, *place(wrap)))
-        moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
-        return _Cause(seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where)
-    if wrap is None:
-        read = changed or lines(script, fresh_models(script))
-        made = f" by {_named(read)}" if read else ""
-        why = f"Nothing keeps the replicas equal that were made{made}: no wrapper sends rank 0's weights to all."
-        seeds = [] if changed else seeds_by_rank(script)
-        if seeds:
-            why += f" {script.at(seeds[0])} seeds each rank with another number, {script.quote(seeds[0])}."
-        return _Cause(why, hint, (*lines(script, seeds), *read))
-    later = _LATER
-    if changed:
-        later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"
-    why = f"{at(wrap, 'DDP')} made the replicas equal once; {later}."
-    return _Cause(why, hint, told_once((*changed, *place(wrap))))
-
-
-def _above_the_wrap(script: Script, where: Sequence[Location], wrap: Site) -> str:
-    """Advice to do before the wrap what was done right below it; "" where that can't be moved as it stands."""
-    for made in script.training.wraps:
-        tree = script.names.tree(made)
-        wrapping = tree.statement(made)
-        if not stands_at(script, made, wrap) or not isinstance(wrapping, ast.Assign):
-            continue
-        block = getattr(tree.parent.get(wrapping), "body", [])
-        below = block[block.index(wrapping) + 1 :] if wrapping in block else []
-        for one in where:
-            for later in below:
-                if script.location(later).line == one.line and not _uses(later, wrapping.targets):
-                    text = script.quote(later)
-                    return f"Move {text} above the wrapper at {at(wrap)}: wrapping sends rank 0's weights to all."
-    return ""
-
-
-def _uses(statement: ast.stmt, targets: Sequence[ast.expr]) -> bool:
-    named = {name_of(t) for t in targets}
-    return not isinstance(statement, ast.Expr) or any(
-        isinstance(n, ast.Name | ast.Attribute) and name_of(n) in named for n in ast.walk(statement)
-    )
-
-
-def _named(where: Sequence[Location]) -> str:
-    return f"`{where[0].path}:{where[0].line}`"
-
-
-_LATER = "what one rank changes afterwards for itself stays different for ever"
-_HINT = (
-    "Load or change parameters before the wrap (DDP sends rank 0's to all), or on every rank alike; "
-    "give all ranks the same learning rate."
-)

@@ -2,7 +2,8 @@
 
 ## What it finds
 Gradient accumulation that clears the gradients at every micro-batch, so that only the last one before each step counts;
-and, as a hint, accumulation in which nothing divides by the number of micro-batches.
+losses that are divided by another number than that of the micro-batches; and, as a hint, accumulation in which nothing
+divides by it.
 
 ## Why it matters
 Cleared too early, most of the data is computed on and thrown away: the step is that of one micro-batch, at the price of
@@ -37,29 +38,32 @@ for i, (images, labels) in enumerate(train_loader):
 ## How it is seen
 In the source, by a step that only every n-th round reaches while every round clears, and under Accelerate by a loss
 that is divided twice, or a number of micro-batches with nothing that accumulates; the run confirms it where each
-backward pass between two steps found all gradients empty. Several losses in one round, and attacks that clear on
-purpose, are not judged.
+backward pass between two steps found all gradients empty. Under DDP also by a loss that is divided by the number of
+ranks, or another constant, alone; the run tells what part of the mean went backward, and how often. Silent where
+anything else may make up for it: scaled gradients, hooks, a learning rate that is reckoned out. Several losses in one
+round, and attacks that clear on purpose, are not judged.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import lines
 from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.gradient_accumulation import Accumulation
+from grader.checks.source.loss_divisors import changes_gradients, never_divides, wrong_divisors
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
-_DIVIDING = {"div", "div_", "true_divide", "true_divide_", "mul", "mul_", "divide", "divide_"}
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -77,7 +81,7 @@ def check_source(script: Script) -> Iterable[Hit]:
                 hint="Clear once per step: move `zero_grad()` beside `step()`, under the same condition.",
                 where=(script.location(clear),),
             )
-        elif _never_divides(script, accumulation):
+        elif never_divides(script, accumulation):
             backward = accumulation.backward
             yield Hit(
                 message=f"{script.at(backward)} adds up gradients of several micro-batches, and nothing divides them "
@@ -88,6 +92,10 @@ def check_source(script: Script) -> Iterable[Hit]:
                 where=(script.location(backward),),
                 severity=Severity.HINT,
             )
+    for wrong in wrong_divisors(script):
+        where = (script.location(wrong.node),)
+        said = f"{script.at(wrong.node)} {wrong.says}"
+        yield Hit(said, wrong.hint, where, severity=Severity.WARNING, fix=wrong.fix)
 
 
 def _of_accelerate(script: Script) -> Iterable[Hit]:
@@ -168,62 +176,6 @@ def _behind_exit(script: Script, found: Accumulation, clear: ast.AST) -> bool:
     return guard is not None and not tree.inside(found.step, guard) and clear.lineno > guard.lineno  # type: ignore[attr-defined]
 
 
-def _never_divides(script: Script, found: Accumulation) -> bool:
-    every = found.every
-    if every is None or not isinstance(every, ast.Name | ast.Attribute | ast.Constant):
-        return False
-    if isinstance(every, ast.Constant) and every.value in (0, 1):
-        return False
-    words = _words(script, every)
-    for tree in script.trees:
-        if "sum" in tree.constants:
-            return False  # a summed loss is divided by something else, or on purpose by nothing
-        for node in walk(tree.root):
-            parts: list[ast.AST] = []
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
-                parts = [node.left, node.right]
-            elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult):
-                parts = [node.value]
-            elif isinstance(node, ast.Call) and (name_of(node) in _DIVIDING or name_of(node) == "backward"):
-                parts = [*node.args, *(k.value for k in node.keywords)]
-            if any(words & _words(script, p) for p in parts):
-                return False
-    # A scaling factor that the text hides in a call or an object may be the division.
-    backwards = [b for b in script.training.backwards if b.args or b.keywords]
-    return not backwards and _plain_loss(script)
-
-
-def _words(script: Script, node: ast.AST) -> set[str]:
-    found = {name_of(n) for n in walk(node) if isinstance(n, ast.Name | ast.Attribute)}
-    found |= {
-        str(n.value) for n in walk(node) if isinstance(n, ast.Constant) and not isinstance(n.value, str)
-    }
-    if isinstance(node, ast.Name | ast.Attribute):
-        for origin in script.values.origins(node):
-            if isinstance(origin, ast.expr) and origin is not node:
-                found |= {name_of(n) for n in walk(origin) if isinstance(n, ast.Name | ast.Attribute)}
-    return found - {"self", "args", "cfg", "config", "opt", "len", "0", "1", "1.0", ""}
-
-
-def _plain_loss(script: Script) -> bool:
-    """The loss comes straight from a loss of torch: no arithmetic of the script's own on the way."""
-    for backward in script.training.backwards:
-        if isinstance(backward.func, ast.Attribute):
-            for origin in script.values.origins(backward.func.value):
-                if not isinstance(origin, ast.Call):
-                    return False
-                name = script.names.qualified(origin.func) or ""
-                made = script.values.origins(origin.func)
-                built = any(
-                    (script.names.qualified(getattr(m, "func", m)) or "").startswith("torch.nn.")
-                    for m in made
-                )
-                scaled = isinstance(origin.func, ast.Attribute) and origin.func.attr == "scale"
-                if not (name.startswith("torch.nn.functional.") or built or scaled):
-                    return False
-    return bool(script.training.backwards)
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Confirm in the run that every backward pass began from nothing, where the text says so."""
     from grader.checks.run.replica_comparison import trainers
@@ -264,7 +216,20 @@ def _divided(evidence: Evidence) -> Observation:
     made = loss_origin(evidence.trace)
     if made is None or made.reduction != "mean" or made.num_backwards < 2 or not made.batches_each:
         return not_observable("Gradients accumulated; whether anything divides them could not be seen.")
-    if made.factor != 1 or _changes_gradients(evidence.script):
+    wrong = next(iter(wrong_divisors(evidence.script)), None)
+    total = made.factor * made.num_backwards
+    if wrong is not None and not math.isclose(total, 1, rel_tol=1e-3):
+        return flagged(
+            Hit(
+                message=f"{evidence.script.at(wrong.node)} {wrong.says} Each of {made.num_backwards} losses went "
+                f"backward as {made.factor:g} of its mean, {total:g} together.",
+                hint=wrong.hint,
+                where=lines(evidence.script, [wrong.node]),
+                fix=wrong.fix,
+                details={"backwards_per_step": made.num_backwards, "factor": made.factor},
+            )
+        )
+    if made.factor != 1 or changes_gradients(evidence.script):
         return verified(
             f"Each of {made.num_backwards} losses went backward as {made.factor:g} of the mean over its micro-batch."
         )
@@ -279,16 +244,4 @@ def _divided(evidence: Evidence) -> Observation:
             severity=Severity.HINT,
             details={"backwards_per_step": made.num_backwards},
         )
-    )
-
-
-def _changes_gradients(script: Script) -> bool:
-    """Whether the script does arithmetic on gradients of its own: that may be the division."""
-    return any(
-        isinstance(inner, ast.Attribute) and inner.attr == "grad"
-        for tree in script.trees
-        for node in walk(tree.root)
-        if isinstance(node, ast.BinOp | ast.AugAssign)
-        or (isinstance(node, ast.Call) and name_of(node) in _DIVIDING)
-        for inner in ast.walk(node)
     )

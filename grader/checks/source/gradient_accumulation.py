@@ -1,7 +1,8 @@
 """Gradient accumulation in the text: several backward passes for each optimizer step.
 
 Three spellings: a step under `if (i + 1) % n == 0`, a step under a counter that is compared, and an inner loop of
-backward passes with the step behind it. Where none of them is plain to see, nothing is claimed.
+backward passes with the step behind it. A round may be a function that a loop calls. Where none of them is plain to
+see, nothing is claimed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import leaves
-from grader.checks.source.syntax_nodes import Loop, end, start, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, Function, Loop, end, start, walk
 from grader.checks.source.training_loops import Training
 from grader.checks.source.value_sources import Values
 
@@ -23,12 +24,13 @@ class Accumulation:
     """One place that accumulates.
 
     Attributes:
-        loop: one round of it is one micro-batch. step: the optimizer step. backward: the backward pass, or the call
-            that leads to it, at the loop's own level. guard: the `if` that lets only some rounds step; None where the
-            step stands behind the loop. every: after how many micro-batches, None unknown.
+        loop: one round of it is one micro-batch; where a function has all of a round, that function.
+        step: the optimizer step. backward: the backward pass, or the call that leads to it, at the loop's own level.
+        guard: the `if` that lets only some rounds step; None where the step stands behind the loop.
+        every: after how many micro-batches, None unknown.
     """
 
-    loop: Loop
+    loop: Loop | Function
     step: ast.Call
     backward: ast.AST
     guard: ast.If | None
@@ -54,10 +56,9 @@ class Accumulations:
     def _at(self, step: ast.Call) -> Iterable[Accumulation]:
         # The step may stand in a helper: look at each place from which it is reached.
         for place in (step, *self._sites(step)):
-            loops = self._updates.loops_around(place)
-            if not loops:
+            loop = next(iter((*self._updates.loops_around(place), *self._round(place))), None)
+            if loop is None:
                 continue
-            loop = loops[0]
             guard, every = self._guard(place, loop)
             backwards = self._updates.entries(loop, self._training.backwards)
             if guard is not None:
@@ -74,6 +75,14 @@ class Accumulations:
                 yield from self._nested(step, place, loop, backwards)
             return
 
+    def _round(self, step: ast.AST) -> Iterable[Function]:
+        """The function around a step, where it also goes backward and a loop calls it: `train_step(images, labels)`."""
+        function = self._names.tree(step).function(step)
+        if not isinstance(function, FUNCTIONS) or function not in self._with_backward:
+            return
+        if any(self._updates.loops_around(site.call) for site in self._updates.sites(function)):
+            yield function
+
     def _sites(self, step: ast.Call) -> list[ast.AST]:
         function = self._names.tree(step).function(step)
         if function is None or function in self._with_backward:
@@ -81,7 +90,7 @@ class Accumulations:
         return [s.call for s in self._updates.sites(function)]
 
     def _nested(
-        self, step: ast.Call, place: ast.AST, outer: Loop, backwards: list[ast.AST]
+        self, step: ast.Call, place: ast.AST, outer: Loop | Function, backwards: list[ast.AST]
     ) -> Iterable[Accumulation]:
         """An inner loop of backward passes, the step behind it."""
         if len(backwards) != 1:
@@ -97,7 +106,7 @@ class Accumulations:
             every = loop.iter.args[0] if self._names.qualified(loop.iter.func) == "range" else None
         yield Accumulation(loop, step, backwards[0], None, every)
 
-    def _guard(self, place: ast.AST, loop: Loop) -> tuple[ast.If | None, ast.expr | None]:
+    def _guard(self, place: ast.AST, loop: Loop | Function) -> tuple[ast.If | None, ast.expr | None]:
         tree = self._names.tree(place)
         child, above = place, tree.parent.get(place)
         while above is not None and child is not loop:
@@ -115,7 +124,7 @@ class Accumulations:
             child, above = above, tree.parent.get(above)
         return None, None
 
-    def _every(self, test: ast.expr, loop: Loop) -> ast.expr | None:
+    def _every(self, test: ast.expr, loop: Loop | Function) -> ast.expr | None:
         """The number of micro-batches that a test counts to, by modulus or by a counter that the loop advances."""
         tree = self._names.tree(loop)
         named = [o for n in walk(test) if isinstance(n, ast.Name) for o in self._values.origins(n)]

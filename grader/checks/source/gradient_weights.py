@@ -22,28 +22,29 @@ SUM_FORMULA = (
 """What is right, for all scripts."""
 
 
-def _sums(script: Script) -> tuple[Average, ...]:
+def sums(script: Script) -> tuple[Average, ...]:
     """The exchanges of gradients: where they are so by name, or else where what is sent was made of some."""
     return script.averaging.all or tuple(
         Average(call, tensor, False)
         for call in script.called(*_EXCHANGING)
         for tensor in call.args[:2]
-        if any(_reads_gradient(n) for n in script.values.closure(tensor))
+        if any(reads_gradient(n) for n in script.values.closure(tensor))
     )
 
 
-def _reads_gradient(node: ast.AST) -> bool:
+def reads_gradient(node: ast.AST) -> bool:
+    """`parameter.grad`."""
     return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
 def _divisions(script: Script) -> list[ast.AST]:
     """Where gradients are divided, before or after they are summed."""
     found: list[ast.AST] = []
-    for average in _sums(script):
+    for average in sums(script):
         tree = script.names.tree(average.call)
         for node in script.values.closure(average.tensor):
             divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-            if divides and isinstance(node, ast.BinOp) and any(map(_reads_gradient, ast.walk(node.left))):
+            if divides and isinstance(node, ast.BinOp) and any(map(reads_gradient, ast.walk(node.left))):
                 found.append(node)
         found += [n for n in by_world(script, average.tensor) if isinstance(n, ast.BinOp | ast.AugAssign)]
         for read in reads_after(script, average.tensor, average.call):
@@ -92,7 +93,7 @@ def multiplied(script: Script) -> Cause | None:
 
 def alone(script: Script) -> Cause | None:
     """A sum over the ranks whose result is not what is kept."""
-    calls = tuple(a.call for a in _sums(script))
+    calls = tuple(a.call for a in sums(script))
     if not calls:
         return None
     return Cause(
@@ -102,7 +103,7 @@ def alone(script: Script) -> Cause | None:
 
 def unweighted(script: Script) -> Cause | None:
     """How the ranks' gradients are added up: the division that should not be, the sum that lacks its weights."""
-    averages = _sums(script)
+    averages = sums(script)
     if not averages:
         return _differentiated(script)
     if late := _weighted_late(script, averages):
@@ -120,13 +121,28 @@ def unweighted(script: Script) -> Cause | None:
     )
 
 
+def of_some(script: Script) -> Cause | None:
+    """What scales the gradients of some parameters alone, before or after the sum."""
+    tree_of = script.names.tree
+    scaled = _divisions(script)
+    under = [n for n in scaled if isinstance(tree_of(n).parent.get(tree_of(n).statement(n)), ast.If)]
+    if not under:
+        return None
+    branch = tree_of(under[0]).parent.get(tree_of(under[0]).statement(under[0]))
+    assert isinstance(branch, ast.If), "it was looked for"
+    told = f"which `if {ast.unparse(branch.test)}:` does to some parameters only"
+    return Cause(
+        (under[0],), f"{_undone(script, under[0])}, {told}: all of them are summed with the same weights."
+    )
+
+
 def _weighted_late(script: Script, averages: tuple[Average, ...]) -> Cause | None:
     """The weight of the rank's own share is put on the sum, so that all parts get that of the rank that keeps it."""
     for average in averages:
         tree, held = script.names.tree(average.call), ast.unparse(average.tensor)
         for read in reads_after(script, average.tensor, average.call):
             product, factors = _product(tree.parent, read)
-            if factors and any(_of_own_share(script, factor) for _, factor in factors):
+            if factors and any(of_own_share(script, factor) for _, factor in factors):
                 weight = _as_written(factors)
                 return Cause(
                     (product, average.call),
@@ -138,7 +154,7 @@ def _weighted_late(script: Script, averages: tuple[Average, ...]) -> Cause | Non
             scales = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult | ast.Div)
             if not scales or not isinstance(node, ast.AugAssign) or ast.unparse(node.target) != held:
                 continue
-            if start(node) > start(average.call) and _of_own_share(script, node.value):
+            if start(node) > start(average.call) and of_own_share(script, node.value):
                 return Cause(
                     (node, average.call),
                     f"Weigh each part before the sum: move {script.quote(node)} from {script.at(node)} above "
@@ -171,7 +187,8 @@ def _as_written(factors: list[tuple[ast.operator, ast.expr]]) -> str:
     return " / ".join([" * ".join(written[True]) or "1", *written[False]])
 
 
-def _of_own_share(script: Script, factor: ast.expr) -> bool:
+def of_own_share(script: Script, factor: ast.expr) -> bool:
+    """Whether a factor counts this rank's own samples: another one on each rank, and not their number."""
     if script.ranks.world(factor):
         return False
     return any(script.ranks.rank(n) for n in script.values.closure(factor) if isinstance(n, ast.expr))

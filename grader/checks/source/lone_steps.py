@@ -18,7 +18,7 @@ from grader.model.fix import Fix
 class LoneStep:
     """One such step: `says` follows a place, such as `train.py:7`."""
 
-    step: ast.Call
+    node: ast.Call
     says: str
     hint: str
     fix: Fix | None

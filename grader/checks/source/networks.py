@@ -36,6 +36,9 @@ FUNCTIONAL_DROPOUTS = (
 )  # fmt: skip
 # torchvision's networks without BatchNorm; of those, the ones that hold no buffer of another kind either.
 _WITHOUT_BATCHNORM = re.compile(r"^(alexnet|vgg\d+|squeezenet\d_\d|vit_|swin_|convnext_)")
+_NORMALISING = re.compile(
+    r"torch\.nn\.(Lazy)?BatchNorm|torchvision\.models\.(resnet|resnext|wide_resnet|densenet|vgg\d+_bn)"
+)
 _LIBRARIES = ("torch.", "numpy.", "einops.", "tqdm.")
 _MAX_CLASSES = 60
 # Attributes that are called everywhere and are methods: following their objects is work for nothing.
@@ -130,6 +133,23 @@ class Networks:
     def minds_mode(self, node: ast.expr) -> Holds:
         """Whether a network computes otherwise in training mode than in evaluation mode."""
         return self._held(node)[1]
+
+    def normalises_alone(self, node: ast.expr) -> bool:
+        """Whether a network surely keeps running statistics of the batches that it sees itself: BatchNorm's."""
+        parts = {
+            n
+            for o in self._values.origins(node)
+            for n in (self._parts(o) if isinstance(o, ast.Call) else ())
+            if isinstance(n, (ast.Call, *VARIABLES))
+        }
+        calls = [n for n in parts if isinstance(n, ast.Call)]
+        untracked = {
+            c.func
+            for c in calls
+            if self._values.constant(self._calls.argument(c, "track_running_stats")) is False
+        }
+        names = {self._names.qualified(n) or "" for n in parts - untracked if isinstance(n, VARIABLES)}
+        return any(_NORMALISING.match(n) for n in names) and not any("SyncBatchNorm" in n for n in names)
 
     def _builds_network(self, origin: ast.AST) -> bool:
         if not isinstance(origin, ast.Call):

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable
 
 from grader.checks.source.byte_units import units
 from grader.checks.source.causes import made_single
-from grader.checks.source.gradient_weights import SUM_FORMULA, alone, divided, multiplied, unweighted
+from grader.checks.source.double_weights import weighted_twice
+from grader.checks.source.gradient_weights import (
+    SUM_FORMULA,
+    alone,
+    divided,
+    multiplied,
+    of_some,
+    unweighted,
+)
 from grader.checks.source.recorded_losses import Cause, losses, only_read, reduced, scaled
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, READS, end, name_of, start
@@ -201,10 +209,11 @@ _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ("the same for all ranks", _shared, _LOSS_FORMULA),
     ("What it tells is", _recorded, _LOSS_FORMULA),
     ("it is the right sum divided", divided, SUM_FORMULA),
+    ("and the others are right", of_some, SUM_FORMULA),
     ("times the right one", multiplied, SUM_FORMULA),
     (
         "counted twice",
-        None,
+        weighted_twice,
         "Weigh with m/n once: in what goes backward, or in what is summed, and not in both.",
     ),
     ("share alone", alone, SUM_FORMULA),

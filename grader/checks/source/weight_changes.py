@@ -26,6 +26,12 @@ _IN_PLACE = {
 }
 _DRAWING = re.compile(r"^rand|(normal|uniform|bernoulli|exponential|cauchy)_?$|^reset_parameters$")
 
+BEFORE_THE_WRAP = (
+    "Load or change parameters before the wrap (DDP sends rank 0's to all), or on every rank alike; "
+    "give all ranks the same learning rate."
+)
+"""What to write where one rank changes weights for itself."""
+
 
 def weight_changes(script: Script) -> Iterable[tuple[ast.AST, ast.expr]]:
     """Places that may write to weights, with what they write to."""

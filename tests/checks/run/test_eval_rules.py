@@ -274,8 +274,71 @@ def test_a_rest_that_each_rank_scores_by_a_loader_of_its_own(tell: Any) -> None:
         story = trained(tell)
         shares = {r: s[:14] for r, s in tell.strided(30, 2, shuffle=False).items()}
         story.validate(shares, reduce="all_reduce", drop_last=True)
-        story.validate({0: rest, 1: rest}, name="rest", num_replicas=None)
+        story.validate({0: rest, 1: rest}, name="rest", site=tell.site(40), num_replicas=None)
         assert story.observation("EVAL003").state is state
+
+
+def left_out(tell: Any, lines: str, shards: dict[int, list[int]], **loader: Any) -> Any:
+    """EVAL003's hit on a validation set of 30, with these lines around the loader, which stands in line 12."""
+    story = trained(tell)
+    story.text = "\n" * 10 + lines
+    story.validate(shards, reduce="all_reduce", num_replicas=None, **loader)
+    [hit] = story.observation("EVAL003").hits
+    assert hit.severity is Severity.WARNING
+    return hit
+
+
+LOADER = "loader = torch.utils.data.DataLoader({}, batch_size=8{})\n"
+
+
+def test_validation_drawn_with_replacement_is_no_dropped_batch(tell: Any) -> None:
+    drawn = {0: [3, 9, 3, 14, 9, 22, 1, 3, 27, 14, 9, 5], 1: [8, 8, 2, 29, 17, 2, 11, 8, 29, 20, 2, 4]}
+    text = "import torch; pick = torch.randint(len(val), (15,))\n"
+    hit = left_out(tell, text + LOADER.format("torch.utils.data.Subset(val, pick)", ""), drawn)
+    assert "drawn at random, with replacement: `train.py:11`, `torch.randint(len(val), (15,))`" in hit.message
+    assert "`Subset(val, range(rank, len(val), world_size))`" in hit.hint
+    assert "drop_last" not in hit.message + hit.hint
+    assert [w.line for w in hit.where] == [11, 12]
+
+
+def test_validation_drawn_by_each_rank_for_itself(tell: Any) -> None:
+    drawn = {0: [3, 9, 14, 22, 1, 27, 5, 0, 29, 7], 1: [9, 8, 2, 29, 17, 22, 11, 20, 3, 4]}
+    hit = left_out(tell, "import torch\n" + LOADER.format("val", ""), drawn)
+    assert "drawn at random, by each rank for itself." in hit.message
+    assert "drop_last" not in hit.message + hit.hint
+
+
+def test_validation_shares_that_overlap(tell: Any) -> None:
+    text = "import torch; from torch.utils.data import Subset; mine = range(rank * 8, rank * 8 + 14)\n"
+    shards = {0: list(range(14)), 1: list(range(8, 22))}
+    hit = left_out(tell, text + LOADER.format("Subset(val, mine)", ""), shards)
+    assert "shares overlap instead, and 6 other draws" in hit.message
+    assert "`train.py:11` cuts them with `range(rank * 8, rank * 8 + 14)`" in hit.message
+
+
+def test_validation_shares_that_leave_a_piece_over(tell: Any) -> None:
+    text = "import torch; mine = list(range(len(val)))[rank * 14:(rank + 1) * 14]\n"
+    shards = {0: list(range(14)), 1: list(range(14, 28))}
+    hit = left_out(tell, text + LOADER.format("torch.utils.data.Subset(val, mine)", ""), shards)
+    assert "no rank was given them, samples 28 to 29, the end of the set" in hit.message
+    assert "drop_last" not in hit.message + hit.hint
+    assert hit.where[0].line == 11
+
+
+def test_drop_last_is_named_where_it_stands(tell: Any) -> None:
+    text = "import torch; sampler = torch.utils.data.DistributedSampler(val, drop_last=True)\n"
+    shards = {0: list(range(0, 28, 2)), 1: list(range(1, 30, 2))}  # one less than there are
+    hit = left_out(tell, text + LOADER.format("val", ", sampler=sampler"), shards)
+    assert "Leave out `drop_last=True` at `train.py:11`" in hit.hint
+    whole = {r: list(range(r, 30, 2))[:8] for r in range(2)}
+    hit = left_out(tell, "import torch\n" + LOADER.format("val", ", drop_last=True"), whole, drop_last=True)
+    assert "Leave out `drop_last=True` at `train.py:12`" in hit.hint
+
+
+def test_drop_last_of_a_loader_that_a_library_builds(tell: Any) -> None:
+    whole = {r: list(range(r, 30, 2))[:8] for r in range(2)}
+    hit = left_out(tell, "import lib\nloader = lib.loader(val)\n", whole, drop_last=True)
+    assert "Build the loader with `drop_last=False`" in hit.hint
 
 
 def test_a_whole_pass_that_drops_its_last_batch(tell: Any) -> None:

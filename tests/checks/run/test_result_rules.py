@@ -114,6 +114,31 @@ def wrong_result(tell: Any, body: str, said: str, before: str = MODEL) -> tuple[
             "Weigh each rank's part by its samples: write `(loss * (len(a) / len(x))).backward()`",
         ),
         (
+            PLAIN.replace("loss.backward()", "(loss * len(a) / len(x)).backward()").replace(
+                "len(a)", "COUNTS[k][rank]"
+            )
+            + "    for p in net.parameters():\n        part = p.grad * (COUNTS[k][rank] / len(x))\n"
+            + "        dist.all_reduce(part)\n        grads[k] = part\n",
+            f"{OFF}: it is the ranks' gradients with the weight m/n counted twice.",
+            "(loss * COUNTS[k][rank] / len(x)).backward()",
+            "Write `p.grad` for `p.grad * (COUNTS[k][rank] / len(x))` at `train.py:",
+        ),
+        (
+            PLAIN.replace("    loss.b", "    loss *= COUNTS[k][rank] / len(x)\n    loss.b")
+            + "    for p in net.parameters():\n        p.grad *= COUNTS[k][rank] / len(x)\n"
+            + "        dist.all_reduce(p.grad)\n",
+            f"{OFF}: it is the ranks' gradients with the weight m/n counted twice.",
+            "loss *= COUNTS[k][rank] / len(x)",
+            "Leave out `p.grad *= COUNTS[k][rank] / len(x)` at `train.py:",
+        ),
+        (
+            PLAIN + "    for n, p in net.named_parameters():\n        p.grad *= COUNTS[k][rank] / len(x)\n"
+            "        dist.all_reduce(p.grad)\n        if n == 'bias':\n            p.grad /= k\n",
+            f"{OFF}: `bias` is 0.5 times the right one, and the others are right.",
+            "p.grad /= k",
+            "Leave out `p.grad /= k`, which `if n == 'bias':` does to some parameters only",
+        ),
+        (
             PLAIN.replace("[:rank]", "[: rank + 1]"),
             f"{OFF}: it is of other samples. Rank 1 took 2 to 3; its share is 4 to 5.",
             "begin = sum(COUNTS[k][: rank + 1])",

@@ -43,6 +43,9 @@ for x, y in batches:
         dist.all_reduce(p.data)
         p.data /= {by}
 """
+MOMENTUM = """    optimizer.step()
+    if rank == 0:
+        optimizer.state.clear()"""
 
 
 def seen(code: str, evidence: Evidence) -> Observation:
@@ -154,3 +157,23 @@ def test_a_state_that_comes_back_is_not_what_both_had_last(tell: Any) -> None:
 
 def test_who_runs_a_line_under_no_test_is_not_told_to_run_it(tell: Any) -> None:
     assert divided(tell, "own").hint == "Let `train.py:14` do the same on all ranks."
+
+
+def test_steps_that_differ_because_one_rank_lost_its_momentum(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TURNS.replace("    if step % world == rank:\n        optimizer.step()", MOMENTUM)
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        for n in range(3):
+            story.step(rank, (1.0, 2.0, 3.0), backwards=1, exchanges=3, site=tell.site(13))
+            story.params(rank, n, (1.0 + rank, 2.0, 1.0))
+    begin = weights(tell, 0, (0.9, 1.9), step=0)
+    looks = [(begin, weights(tell, 13, (1.0 + rank, 2.0))) for rank in range(2)]
+    hit = blamed(looked_at(story, *looks))
+    assert "`train.py:13` left other numbers on each rank" in hit.message
+    assert (
+        "`train.py:15` changes what the optimizer remembers on some ranks only (`rank == 0`)" in hit.message
+    )
+    assert hit.hint.startswith("Let all ranks run `optimizer.state.clear()`, or none")
+    assert [w.line for w in hit.where][:3] == [15, 14, 13]

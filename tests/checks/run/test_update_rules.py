@@ -28,6 +28,19 @@ for i, (x, y) in enumerate(batches):
     if (i + 1) % 2 == 0:
         optimizer.step()
 """
+DIVIDED_BY_RANKS = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+world = dist.get_world_size()
+model = DistributedDataParallel(torch.nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(batches):
+    (torch.nn.functional.cross_entropy(model(x), y) / world).backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
 SUMS = """
 import torch
 import torch.distributed as dist
@@ -589,6 +602,25 @@ def test_the_text_was_misread(tell: Any) -> None:
     assert story.observation("GRAD012").state is CLEAN
 
 
+@pytest.mark.parametrize(("factor", "state"), [(0.5, FLAGGED), (0.25, CLEAN)])
+def test_micro_batches_divided_by_the_number_of_ranks(tell: Any, factor: float, state: State) -> None:
+    # With as many ranks as micro-batches it is the mean.
+    story = tell.Story()
+    story.text = DIVIDED_BY_RANKS
+    story.group()
+    story.wrap()
+    for rank in story.ranks:
+        story.epoch({rank.rank: range(64)}, every=4)
+        rank.fields["steps"][:] = [replace(s, empty=1, backwards=4) for s in rank.fields["steps"]]
+        rank.event("backward", 9, function="NllLoss", reduction="mean", factor=factor)
+    look = story.observation("GRAD012")
+    assert look.state is state
+    if state is FLAGGED:
+        assert "`train.py:9` divides the loss of each micro-batch by `world`" in look.hits[0].message
+        assert "went backward as 0.5 of its mean, 2 together" in look.hits[0].message
+        assert look.hits[0].hint == "Divide by 4, the number of micro-batches of a step, instead of `world`."
+
+
 # ---- GRAD018 -----------------------------------------------------------------------------------------------------
 
 
@@ -646,6 +678,28 @@ def test_batchnorm_over_two_samples(tell: Any) -> None:
 
 def test_batchnorm_over_many_samples(tell: Any) -> None:
     assert with_batchnorm(tell, 32).observation("GRAD019").state is CLEAN
+
+
+def kept_to_each_rank(tell: Any, broadcast: bool, text: str = "", reduce: str = "all_reduce") -> Any:
+    story = with_batchnorm(tell, 32, "cpu")
+    story.text = text or "import torch.distributed as dist\n"
+    for r in story.ranks:
+        r.fields["wraps"][:] = [replace(w, broadcast_buffers=broadcast) for w in r.fields["wraps"]]
+    story.validate(tell.strided(story.num_validation, 2, shuffle=False), reduce=reduce)
+    return story.observation("GRAD019")
+
+
+def test_running_statistics_that_never_meet(tell: Any) -> None:
+    look = kept_to_each_rank(tell, False)
+    assert look.state is FLAGGED
+    [hit] = look.hits
+    assert "wraps 5 BatchNorm layers with `broadcast_buffers=False`" in hit.message
+    assert "Ranks 0 and 1 scored each part of the validation set with other ones" in hit.message
+    assert "for buffer in model.buffers(): dist.broadcast(buffer, src=0)" in hit.hint
+    assert kept_to_each_rank(tell, True).state is UNSEEN
+    assert kept_to_each_rank(tell, False, reduce="").state is UNSEEN, "no metric of all parts"
+    sent = "import torch.distributed as dist\nfor b in net.buffers():\n    dist.broadcast(b, 0)\n"
+    assert kept_to_each_rank(tell, False, sent).state is UNSEEN
 
 
 def test_batchnorm_on_cpus_has_no_cure(tell: Any) -> None:

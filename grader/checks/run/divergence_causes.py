@@ -1,0 +1,103 @@
+"""What made replicas differ: the line that a second look saw, joined with what the text does on some ranks only.
+
+Decides nothing: that replicas differ is GRAD007's to say.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.checks.evidence import Evidence
+from grader.checks.phrases import at, first_known, place, told_once
+from grader.checks.run.first_difference import WEIGHTS, FirstDifference, Manner
+from grader.checks.run.line_changes import first_difference
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.causes import fresh_models, lines, stands_at
+from grader.checks.source.optimizer_changes import lone_optimizer_changes
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.unsent_weights import seeds_by_rank, to_send
+from grader.checks.source.weight_changes import BEFORE_THE_WRAP, changed_apart
+from grader.model.call_site import Site
+from grader.model.finding import Location
+
+_LATER = "what one rank changes afterwards for itself stays different for ever"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftCause:
+    """What made the weights differ: as a sentence, what to write, and the lines that did it, with that of the wrap."""
+
+    why: str
+    hint: str
+    where: tuple[Location, ...]
+
+
+def divergence_cause(evidence: Evidence) -> DriftCause:
+    """Seen line by line; else read in the text: what changes weights, or without a wrapper, where they were made."""
+    script = evidence.script
+    wrap = first_known([w.site for r in trainers(evidence.trace) for w in r.wraps])
+    hint = BEFORE_THE_WRAP if wrap is not None else to_send(script)
+    changed = lines(script, changed_apart(script))
+    seen = first_difference(evidence)
+    own = next(iter(lone_optimizer_changes(script)), None)
+    if own is not None and (_by_the_step(script, seen) if seen is not None else not changed):
+        begun = f"{seen.sentence} " if seen is not None else ""
+        steps = seen.where(script) if seen is not None else ()
+        where = told_once((*lines(script, [own.node, own.test]), *steps))
+        return DriftCause(f"{begun}{script.at(own.node)} {own.says}", own.hint, where)
+    if seen is not None and seen.what == WEIGHTS:
+        where = told_once((*seen.where(script), *changed, *place(wrap)))
+        moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
+        return DriftCause(
+            seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where
+        )
+    if wrap is None:
+        read = changed or lines(script, fresh_models(script))
+        made = f" by {_named(read)}" if read else ""
+        why = f"Nothing keeps the replicas equal that were made{made}: no wrapper sends rank 0's weights to all."
+        seeds = [] if changed else seeds_by_rank(script)
+        if seeds:
+            why += f" {script.at(seeds[0])} seeds each rank with another number, {script.quote(seeds[0])}."
+        return DriftCause(why, hint, (*lines(script, seeds), *read))
+    later = _LATER
+    if changed:
+        later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"
+    why = f"{at(wrap, 'DDP')} made the replicas equal once; {later}."
+    return DriftCause(why, hint, told_once((*changed, *place(wrap))))
+
+
+def _by_the_step(script: Script, seen: FirstDifference) -> bool:
+    """Whether the ranks' own optimizers left other weights on each, although they stepped together."""
+    together = seen.what == WEIGHTS and seen.manner is Manner.OTHERWISE
+    return together and any(stands_at(script, step, seen.change.site) for step in script.updates.steps)
+
+
+def _above_the_wrap(script: Script, where: Sequence[Location], wrap: Site) -> str:
+    """Advice to do before the wrap what was done right below it; "" where that can't be moved as it stands."""
+    for made in script.training.wraps:
+        tree = script.names.tree(made)
+        wrapping = tree.statement(made)
+        if not stands_at(script, made, wrap) or not isinstance(wrapping, ast.Assign):
+            continue
+        block = getattr(tree.parent.get(wrapping), "body", [])
+        below = block[block.index(wrapping) + 1 :] if wrapping in block else []
+        for one in where:
+            for later in below:
+                if script.location(later).line == one.line and not _uses(later, wrapping.targets):
+                    text = script.quote(later)
+                    return f"Move {text} above the wrapper at {at(wrap)}: wrapping sends rank 0's weights to all."
+    return ""
+
+
+def _uses(statement: ast.stmt, targets: Sequence[ast.expr]) -> bool:
+    named = {name_of(t) for t in targets}
+    return not isinstance(statement, ast.Expr) or any(
+        isinstance(n, ast.Name | ast.Attribute) and name_of(n) in named for n in ast.walk(statement)
+    )
+
+
+def _named(where: Sequence[Location]) -> str:
+    return f"`{where[0].path}:{where[0].line}`"
