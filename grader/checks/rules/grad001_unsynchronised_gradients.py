@@ -66,7 +66,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, not_re
 from grader.checks.source.average_fixes import of_the_step
 from grader.checks.source.backward_causes import reduced_loss, second_backward
 from grader.checks.source.causes import lines
-from grader.checks.source.classes_as_values import used_as_value
+from grader.checks.source.classes_as_values import named_by_path, used_as_value
 from grader.checks.source.collectives import INIT
 from grader.checks.source.gradient_causes import (
     averaged_in_vain,
@@ -126,6 +126,7 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
         or script.averaging.may_exchange
         or script.calls("torch.nn.parallel.DataParallel")
         or used_as_value(script.trees, script.names, DDP)  # may wrap where nobody sees it
+        or named_by_path(script.trees, DDP)
     ):
         return
     if any(script.replicas.on_some_ranks(s) is not None for s in reached):

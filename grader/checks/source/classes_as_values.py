@@ -33,6 +33,12 @@ def used_as_value(trees: Iterable[Tree], names: Names, dotted: str) -> list[ast.
     return found
 
 
+def named_by_path(trees: Iterable[Tree], dotted: str) -> bool:
+    """Whether a text is the class's path, which who imports by texts calls: `{"_target_": "torch.nn.parallel.…"}`."""
+    last = f".{dotted.rpartition('.')[2]}"
+    return any(c.startswith("torch.") and c.endswith(last) for tree in trees for c in tree.constants)
+
+
 def called_by_value(
     trees: Iterable[Tree], names: Names, calls: Calls, values: Values, dotted: str
 ) -> list[ast.Call]:
