@@ -26,10 +26,16 @@ def source_text(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def reads_after(script: Script, variable: ast.expr, after: ast.AST, depth: int = 0) -> list[ast.expr]:
+def reads_after(
+    script: Script,
+    variable: ast.expr,
+    after: ast.AST,
+    depth: int = 0,
+    hands_on: Callable[[ast.expr], bool] = lambda _: True,
+) -> list[ast.expr]:
     """Places that read a variable, or something made of it, once `after` has run; callers' places included.
 
-    The target of `x /= n` is such a place, too.
+    The target of `x /= n` is such a place, too. `hands_on`: whether what a place makes of it is to be followed.
     """
     tree = script.names.tree(after)
     scope = tree.scope(after)
@@ -41,12 +47,12 @@ def reads_after(script: Script, variable: ast.expr, after: ast.AST, depth: int =
             break
         for node in fresh:
             found[node] = None
-            names |= set(_handed_to(tree, node))
+            names |= set(_handed_to(tree, node)) if hands_on(node) else set()
     function = tree.function(after)
-    returned = [n for n in found if isinstance(tree.statement(n), ast.Return)]
+    returned = [n for n in found if isinstance(tree.statement(n), ast.Return) and hands_on(n)]
     if function is not None and returned and depth < _MAX_DEPTH:
         for site in script.graph.sites(function):
-            for node in _taken(script, site.call, depth):
+            for node in _taken(script, site.call, depth, hands_on):
                 found[node] = None
     return list(found)
 
@@ -61,7 +67,9 @@ def sent_on(script: Script, node: ast.expr) -> bool:
     return False
 
 
-def _taken(script: Script, call: ast.Call, depth: int) -> Iterable[ast.expr]:
+def _taken(
+    script: Script, call: ast.Call, depth: int, hands_on: Callable[[ast.expr], bool]
+) -> Iterable[ast.expr]:
     """What becomes of a call's result: the call itself where it is used in place, or the reads of its names."""
     yield call
     tree = script.names.tree(call)
@@ -69,9 +77,9 @@ def _taken(script: Script, call: ast.Call, depth: int) -> Iterable[ast.expr]:
     if isinstance(statement, ast.Return):
         function = tree.function(call)
         for site in script.graph.sites(function) if function is not None and depth < _MAX_DEPTH else ():
-            yield from _taken(script, site.call, depth + 1)
-    for target in _targets(statement):
-        yield from reads_after(script, target, statement, depth + 1)
+            yield from _taken(script, site.call, depth + 1, hands_on)
+    for target in _targets(statement) if hands_on(call) else ():
+        yield from reads_after(script, target, statement, depth + 1, hands_on)
 
 
 def _loads(tree: Tree, scope: ast.AST, names: set[str]) -> Iterable[ast.expr]:

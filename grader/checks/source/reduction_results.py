@@ -44,7 +44,14 @@ def read_elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) 
     root = script.values.constant(script.argument(call, "dst"))
     if name not in _ROOTED or not isinstance(root, int) or not source_text(tensor):
         return None
-    reads = reads_after(script, tensor, call)
+
+    def held_by_all(node: ast.expr) -> bool:
+        """Not what the rank that has the result makes of it for itself, `total.item() if rank == 0 else None`."""
+        return not any(
+            g.condition.partial and not g.condition.keeps_off(root) for g in script.guards.around(node)
+        )
+
+    reads = reads_after(script, tensor, call, hands_on=held_by_all)
     if any(sent_on(script, node) for node in reads):
         return None
     for node in reads:
