@@ -53,9 +53,10 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
+from grader.checks.source.causes import stands_at
 from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
-from grader.checks.source.rank_order import in_turn, main_waits
+from grader.checks.source.rank_order import in_turn, main_waits, under_lock
 from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -212,7 +213,11 @@ def check_run(evidence: Evidence) -> Observation:
             if event.fields.get("guarded") is not True:
                 roots.setdefault((*_what(event), machine.get(rank, 0)), {}).setdefault(rank, event)
     shared = {what: found for what, found in roots.items() if len(found) > 1}
-    racing = {what: found for what, found in shared.items() if _unordered(evidence, found)}
+    racing = {
+        what: found
+        for what, found in shared.items()
+        if _unordered(evidence, found) and not _locked(evidence.script, found)
+    }
     if racing:
         whats = {what[:2] for what in racing}
         sites = [e.site for found in racing.values() for r in found for e in asked[r] if _what(e) in whats]
@@ -241,7 +246,13 @@ def _unordered(evidence: Evidence, found: dict[int, Event]) -> bool:
     asked later; ranks that have met equally often were kept apart by nothing.
     """
     met = [_meetings(evidence.trace.ranks[rank], event.t) for rank, event in found.items()]
-    return met.count(min(met)) > 1
+    return met.count(min(met)) > 1 and not _locked(evidence.script, found)
+
+
+def _locked(script: Script, found: dict[int, Event]) -> bool:
+    """Whether the text keeps these downloads apart by a lock, of which a run shows nothing."""
+    locked = [c for c in script.calls_given("download") if under_lock(script, c)]
+    return all(any(stands_at(script, c, event.site) for c in locked) for event in found.values())
 
 
 def _meetings(rank: RankTrace, t: float) -> int:

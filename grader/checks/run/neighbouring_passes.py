@@ -12,9 +12,12 @@ from grader.checks.run.sample_ledger import Ledger, Stream
 
 
 def samples_besides(ledger: Ledger, stream: Stream, epoch: EpochShards) -> frozenset[int | str]:
-    """Samples of the same set that other loaders of its kind brought before the next pass of this one began."""
-    begun = sorted(min(s.start_t for s in e.shards) for e in stream.epochs if e.number >= epoch.number)
-    start, end = (*begun, math.inf)[:2]
+    """Samples of the same set that other loaders of its kind brought to a rank before its next pass of this one."""
     others = [s for s in ledger.streams if s is not stream and (s.kind, s.root) == (stream.kind, stream.root)]
-    shards = (shard for other in others for beside in other.epochs for shard in beside.shards)
-    return frozenset(sample for s in shards if start <= s.start_t < end for sample in s.samples or ())
+    found: set[int | str] = set()
+    for own in epoch.shards:
+        end = min((s.start_t for s in stream.shards(own.rank) if s.start_t > own.start_t), default=math.inf)
+        for shard in (s for other in others for s in other.shards(own.rank)):
+            if own.start_t <= shard.start_t < end:
+                found.update(shard.samples or ())
+    return frozenset(found)

@@ -23,6 +23,7 @@ from grader.checks.run.index_contents import numbered_alike
 from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
 from grader.checks.run.parallel_layout import Layout, Ranks
 from grader.checks.run.row_overlaps import RowOverlaps, row_overlaps
+from grader.checks.run.same_loaders import by_loader
 from grader.model.call_site import Site
 from grader.model.trace import Feed, Pass, Trace
 
@@ -167,7 +168,7 @@ def _streams(kind: str, passes: list[RankPass]) -> list[Stream]:
     streams = []
     for (dataset, split), drawn in by_root.items():
         per_rank = whole_epochs(drawn, _root_size(drawn)) if kind == "training" else drawn
-        for group in _by_site(per_rank):
+        for group in by_loader(per_rank):
             root_size = _root_size(group)
             streams.append(Stream(kind, split, dataset, root_size, False, _epochs(group, root_size)))
     return streams
@@ -176,17 +177,6 @@ def _streams(kind: str, passes: list[RankPass]) -> list[Stream]:
 def _root_size(per_rank: Mapping[int, Sequence[Shard]]) -> int | None:
     sizes = {s.loader.root_size for shards in per_rank.values() for s in shards if s.loader}
     return sizes.pop() if len(sizes) == 1 else None
-
-
-def _by_site(per_rank: Mapping[int, Sequence[Shard]]) -> list[Mapping[int, Sequence[Shard]]]:
-    """Split loaders over one data set by the line that builds them, unless ranks build theirs on different lines."""
-    groups: dict[tuple[str, int], dict[int, list[Shard]]] = defaultdict(lambda: defaultdict(list))
-    for rank, shards in per_rank.items():
-        for shard in shards:
-            site = shard.loader.site if shard.loader else None
-            groups[(site.path, site.line) if site else ("", 0)][rank].append(shard)
-    everywhere = all(len(group) == len(per_rank) for group in groups.values())
-    return list(groups.values()) if everywhere else [per_rank]
 
 
 def _epochs(per_rank: Mapping[int, Sequence[Shard]], root_size: int | None) -> tuple[EpochShards, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.syntax_nodes import ancestors, name_of, start
 
 _ORDERLY = ("first", "lock", "main_process", "rank_zero", "rank0", "master", "sequential", "order", "barrier")
 
@@ -45,6 +45,16 @@ def in_turn(script: Script, call: ast.Call, work: Sequence[ast.Call], words: tup
     return bool(sites) and all(
         in_turn(script, s, work, words) for s in sites if script.names.tree(s).function(s) is not function
     )
+
+
+def under_lock(script: Script, call: ast.Call) -> bool:
+    """Whether a call stands in a block that a lock guards, `with FileLock(path):`: one process after another."""
+    for above in ancestors(script.names.tree(call).parent, call):
+        for item in above.items if isinstance(above, ast.With | ast.AsyncWith) else ():
+            made = (item.context_expr, *script.values.origins(item.context_expr))
+            if any("lock" in name_of(getattr(one, "func", one)).lower() for one in made):
+                return True
+    return False
 
 
 def main_waits(script: Script, call: ast.Call) -> ast.Call | None:

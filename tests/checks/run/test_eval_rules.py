@@ -341,6 +341,19 @@ def test_drop_last_of_a_loader_that_a_library_builds(tell: Any) -> None:
     assert "Build the loader with `drop_last=False`" in hit.hint
 
 
+def test_a_rest_that_rank_0_alone_scores(tell: Any) -> None:
+    """By a loader of another line, or of the same one, which it keeps beside the loader of its share."""
+    for line in (40, 12):
+        story = trained(tell)
+        shares = {r: s[:14] for r, s in tell.strided(30, 2, shuffle=False).items()}
+        for _ in range(3):
+            story.validate(shares, num_replicas=None)
+            story.validate(
+                {0: (28, 29)}, name="rest", site=tell.site(line), num_replicas=None, reduce="all_reduce"
+            )
+        assert story.observation("EVAL003").state is CLEAN, line
+
+
 def test_a_whole_pass_that_drops_its_last_batch(tell: Any) -> None:
     story = trained(tell)
     story.validate({0: range(24)}, num_replicas=None, drop_last=True)

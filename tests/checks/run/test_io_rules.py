@@ -288,6 +288,18 @@ def test_all_ranks_download_at_once(tell: Any) -> None:
     assert "in place this time" in look.hits[0].message
 
 
+def test_downloads_under_a_lock_come_one_after_the_other(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    for rank in range(2):
+        ask(story, rank)
+    line = story.observation("IO003").hits[0].where[0].line
+    data = "FashionMNIST(root, download=True)"
+    for guard, state in (("FileLock(path)", CLEAN), ("open(path)", FLAGGED)):
+        story.text = "\n" * (line - 1) + f"with {guard}: train_set = {data}"
+        assert story.observation("IO003").state is state
+
+
 def test_a_barrier_that_comes_too_late(tell: Any) -> None:
     story = tell.Story()
     story.group()
