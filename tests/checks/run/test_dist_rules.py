@@ -151,6 +151,35 @@ def test_a_run_that_did_not_reach_its_end(tell: Any) -> None:
     assert story.observation("DIST002").state is UNSEEN
 
 
+AFTER_THE_END = """import torch.distributed as dist
+
+dist.init_process_group("gloo")
+dist.all_reduce(total)
+dist.destroy_process_group()
+dist.barrier()
+"""
+
+
+def test_a_rank_that_needs_its_group_when_it_is_over(tell: Any) -> None:
+    story = tell.Story()
+    story.text = AFTER_THE_END
+    story.group()
+    story.group(destroy=True)
+    for rank in (0, 1):
+        words = "Default process group has not been initialized, please make sure to call init_process_group."
+        story.failures[rank] = Failure("ValueError", words, (tell.frame(6),))
+        story.exit_codes[rank] = 1
+    story.ending = Ending.CRASHED
+    (hit,) = story.observation("DIST002").hits
+    assert hit.severity is Severity.ERROR
+    assert [place.line for place in hit.where] == [6, 5]
+    assert "Move `dist.barrier()` from `train.py:6` above `dist.destroy_process_group()`" in hit.hint
+    found, _ = diagnose(story.evidence())
+    assert found is not None
+    assert found.title == "The process group was over already"
+    assert found.hint == hit.hint
+
+
 # ---- DIST003 and DIST009 -----------------------------------------------------------------------------------------
 
 
