@@ -218,7 +218,7 @@ class Updates:
         if isinstance(node, ast.Attribute):
             if node.attr == "grad":
                 return True
-            return node.attr == "data" and self.is_gradient(node.value)
+            return node.attr in ("data", "_local_tensor") and self.is_gradient(node.value)
         if isinstance(node, ast.Call):
             func = node.func
             if isinstance(func, ast.Attribute) and func.attr in (
@@ -227,6 +227,7 @@ class Updates:
                 "flatten",
                 "contiguous",
                 "to",
+                "to_local",
             ):
                 return self.is_gradient(func.value)
             if any(w in name_of(node) for w in ("flatten", "cat", "stack")):
