@@ -116,7 +116,9 @@ def _of_shards(script: Script, average: Average) -> Hit | None:
 
 def _never_runs(script: Script, average: Average) -> Hit | None:
     test = never_true(script, average.call)
-    return test and _hit(
+    if test is None:
+        return None
+    return _hit(
         script,
         average,
         f"stands under {script.quote(test)}, which never holds: a parameter's type is `torch.nn.Parameter`. Nothing is "
