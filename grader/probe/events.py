@@ -160,7 +160,8 @@ LR_SCHEDULER
 HELD
     what an optimizer's second step left in this rank's memory: kind (class of the optimizer), num_tensors, num_sharded
     (parameters, and how many of them are DTensors), param_bytes, whole_param_bytes, state_bytes, whole_state_bytes
-    (this rank's part, and what it would be unsharded), site; at most 8.
+    (this rank's part, and what it would be unsharded), group_elements (of the whole parameters of each group that are
+    trained, at most 256), site; at most 8.
 RANDOM
     the process's random generators when a step's first training forward pass begins, at the first 3 steps: n
     (optimizer steps so far), states (generator, of `torch`, `python`, `numpy` and `cuda`, → digest of its state),

@@ -1,5 +1,7 @@
 """What one rank really holds of a trained model: its own bytes of parameters and optimizer state, and the whole's.
 
+Also how many numbers each group of parameters has: what most of the model is trained with is told by that.
+
 Told once for each optimizer, after its second step, when its state is there. Reads shapes alone, no values.
 """
 
@@ -16,6 +18,7 @@ from grader.probe.writer import writer
 
 _AFTER = 2
 _MAX_OPTIMIZERS = 8
+_MAX_GROUPS = 256
 
 _steps: dict[int, int] = {}
 _num_events = 0
@@ -51,7 +54,8 @@ def _after_step(optimizer: Any) -> None:
     if _steps[key] != _AFTER or _num_events >= _MAX_OPTIMIZERS:
         return
     _num_events += 1
-    params = [p for group in optimizer.param_groups for p in group["params"]]
+    groups = [group["params"] for group in optimizer.param_groups]
+    params = [p for group in groups for p in group]
     own, whole, num_sharded = _bytes(iter(params))
     state_own, state_whole, _ = _bytes(_state(optimizer))
     writer.write(
@@ -63,6 +67,7 @@ def _after_step(optimizer: Any) -> None:
         whole_param_bytes=whole,
         state_bytes=state_own,
         whole_state_bytes=state_whole,
+        group_elements=[sum(p.numel() for p in group if p.requires_grad) for group in groups[:_MAX_GROUPS]],
         site=code_locations.here(),
     )
 

@@ -42,6 +42,7 @@ def test_ddp_steps_on_equal_gradients(ranks: Callable[..., Ran]) -> None:
     assert {step.kind for step in first.steps} == {"SGD"}
     assert first.steps[0].site is not None
     assert ran.events(events.LR_SCHEDULER)[0].fields["kind"] == "StepLR"
+    assert ran.events(events.HELD)[0].fields["group_elements"] == [99]
     wrap = first.wraps[0]
     assert (wrap.kind, wrap.module, wrap.num_params, wrap.num_batchnorm) == ("ddp", "Sequential", 99, 1)
     assert wrap.gradient_bytes == 4 * 99

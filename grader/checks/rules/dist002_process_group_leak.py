@@ -1,11 +1,13 @@
-"""The process group is never taken down.
+"""The process group is never taken down, or too early.
 
 ## What it finds
-A script that starts a process group and never calls `destroy_process_group`.
+A script that starts a process group and never calls `destroy_process_group`; and one that goes on with `barrier`,
+`get_rank`, a wrapper or another line that needs the group when it has been taken down.
 
 ## Why it matters
 NCCL then ends with its communicators still open: PyTorch (2.4 and later) warns about it, and now and then a run
-that has done all its work hangs or fails in the last second, with a torn checkpoint or a wasted allocation.
+that has done all its work hangs or fails in the last second, with a torn checkpoint or a wasted allocation. When the
+group is gone, ranks know nothing of each other any more, and what asks for it raises an error.
 
 ## Example
 ```python
@@ -32,8 +34,9 @@ finally:
 
 ## How it is seen
 In the source: no `destroy_process_group` in any file, or only in a function that nobody calls, hands on or gives to a
-decorator that may call it. In the run: ranks that ended well without taking their group down. Accelerate, Fabric and
-Lightning do it themselves. Reference: `torch.distributed`, "Shutdown"
+decorator that may call it; or what needs the group behind the line that takes it down, in the same way through the
+text. In the run: ranks that ended well without taking their group down, or that had taken it down when they stopped at
+a line that needs it. Accelerate, Fabric and Lightning do it themselves. Reference: `torch.distributed`, "Shutdown"
 (https://pytorch.org/docs/stable/distributed.html#shutdown).
 """
 
@@ -48,24 +51,34 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, not_re
 from grader.checks.source.causes import guarded_ends, lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
+from grader.checks.source.ended_groups import advice_for, late_uses
 from grader.checks.source.guard_fixes import out_of_test
 from grader.checks.source.joined_groups import in_group, runs_alone
 from grader.checks.source.missing_modules import may_set_up
 from grader.checks.source.reaching_assignments import is_main_block, leaves
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Function, start
-from grader.model.finding import Severity
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.late_stops import LateStop
 
 SEVERITY = Severity.HINT
 _MAX_DEPTH = 4
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag the start of a group that nothing reachable ends."""
+    """Flag the start of a group that nothing reachable ends, and what needs it behind its end."""
+    for late in late_uses(script):
+        yield Hit(
+            message=f"{script.at(late.use)} has {script.quote(late.use)}, which needs the process group, but "
+            f"{script.quote(late.end)} at {script.at(late.end)} has taken it down before.",
+            hint=late.advice(script),
+            where=lines(script, late.places(script)),
+            severity=Severity.ERROR,
+        )
     starts = [c for c in script.calls(INIT) if script.may_run(c)]
     if not starts or script.training.framework or may_set_up(script):
         return
@@ -133,11 +146,14 @@ def _function(script: Script, node: ast.AST) -> Function | None:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of a completed run that left their group to the interpreter's end."""
+    from grader.checks.run.late_stops import stopped_without_group
     from grader.checks.run.script_ends import has_destroyed
 
     begun = [r for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if not begun:
         return not_reached("No process group was created.")
+    if late := stopped_without_group(evidence):
+        return flagged(_late_hit(evidence.script, late))
     if not evidence.finished:
         return not_observable("The run did not reach its end, where groups are destroyed.")
     told = [r for r in begun if r.ended]
@@ -172,4 +188,17 @@ def check_run(evidence: Evidence) -> Observation:
             ranks=tuple(r.rank for r in leaking),
             details={"backend": group.backend},
         )
+    )
+
+
+def _late_hit(script: Script, late: tuple[LateStop, ...]) -> Hit:
+    first = late[0]
+    return Hit(
+        message=f"{ranks(one.rank for one in late)} stopped at {at(first.place, 'an unknown line')}: what stands there "
+        f"needs the process group, and {at(first.ended, 'the script')} had taken it down before.",
+        hint=advice_for(script, first.reached, first.ended),
+        where=(*place(first.place), *place(first.ended)),
+        ranks=tuple(one.rank for one in late),
+        severity=Severity.ERROR,
+        evidence=EvidenceKind.OUTSIDE,
     )

@@ -39,9 +39,9 @@ dist.destroy_process_group()
 ## How it is seen
 In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet
 in the same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which
-the ranks' own stacks show who waits where (a rank that made one call more waits in its next one), or a time limit at
-which a rank waited in what the source flags. A group that some ranks form alone stays advice where the run came to its
-end: the next group is what fails. Reference:
+the ranks' own stacks show who waits where (a rank that made one call more waits in its next one), a time limit at
+which a rank waited in what the source flags, or a crash by what did not fit while some ranks were in it alone. A group
+that some ranks form alone stays advice where the run came to its end: the next group is what fails. Reference:
 https://pytorch.org/docs/stable/distributed.html#collective-functions.
 """
 
@@ -156,7 +156,8 @@ def _hit(script: Script, suspect: UnmetCollective) -> Hit:
         hint, fix = before_leaving(script, [*suspect.under_test], suspect.guard.test)
     return Hit(
         message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} "
-        f"{test}: only {who} there. A collective waits for every rank of the group, so the run stands still.",
+        f"{test}: only {who} there. A collective waits for every rank of the group, so the run stands still, or takes "
+        "the others' next one for it.",
         hint=hint
         or "Let all ranks make the call and keep only what needs one rank (printing, saving) under the test.",
         where=tuple(where),
@@ -183,8 +184,8 @@ def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
 
 
 def check_run(evidence: Evidence) -> Observation:
-    """Flag a run that stood still while some ranks waited in a collective that a rank test keeps from the others."""
-    from grader.checks.run.stuck_ranks import guarded_ranks, one_call_ahead, stuck_ranks
+    """Flag a run that stood still or broke off while some ranks were in a collective that a test keeps from others."""
+    from grader.checks.run.stuck_ranks import guarded_ranks, parted_by_test, stuck_ranks
     from grader.model.run import Ending
 
     stuck = stuck_ranks(evidence)
@@ -192,9 +193,9 @@ def check_run(evidence: Evidence) -> Observation:
     if guarded:
         late = evidence.record.ending is Ending.TIMED_OUT
         return flagged(_deadlock_hit(evidence.script, stuck, guarded, late=late))
-    ahead = [_hit(evidence.script, one) for one in one_call_ahead(evidence.script, stuck)]
-    if ahead:
-        return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in ahead))
+    apart = [_hit(evidence.script, one) for one in parted_by_test(evidence)]
+    if apart:
+        return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in apart))
     passes = list(_backward_of_some(evidence.script)) if stuck else []
     if passes:
         return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in passes))

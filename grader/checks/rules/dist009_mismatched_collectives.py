@@ -198,11 +198,11 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock or a crash in which ranks met in different collectives."""
-    from grader.checks.run.stuck_ranks import guarded_ranks, mismatch, one_call_ahead, stuck_ranks
+    from grader.checks.run.stuck_ranks import guarded_ranks, mismatch, parted_by_test, stuck_ranks
 
     stuck = stuck_ranks(evidence)
-    if stuck and (guarded_ranks(stuck) or one_call_ahead(evidence.script, stuck)):
-        return not_observable("The run was stuck in a collective under a test of the rank (DIST003).")
+    if guarded_ranks(stuck) or parted_by_test(evidence):
+        return not_observable("Ranks parted at a collective under a test of the rank (DIST003).")
     if stuck:
         return flagged(_caused(_deadlock_hit(stuck), evidence.script))
     crashed = [(r, mismatch(r)) for r in evidence.record.ranks if mismatch(r)]

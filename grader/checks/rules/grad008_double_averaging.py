@@ -2,7 +2,8 @@
 
 ## What it finds
 A hand-written `all_reduce` of gradients on top of DDP, which has averaged them already; one that adds up without
-dividing; one that comes after the optimizer's step or before `backward`; and one under a test that never holds.
+dividing; one that comes after the optimizer's step or before `backward`; one under a test that never holds; and one of
+the parts that ranks have of a sharded gradient, which belong to different weights.
 
 ## Why it matters
 A sum instead of a mean makes every step as many times too large as there are ranks. An average after the step
@@ -36,17 +37,19 @@ for images, labels in train_loader:
 
 ## How it is seen
 In the source, by collectives whose tensor is a gradient: what wraps the model they go over, where they stand between
-`backward` and the step, and whether anything divides. In the run, by these collectives being called while steps were
-taken; by what the loss was multiplied with on its way from the mean over a batch to `backward`; and in a second look,
-by how large an average made by hand is against the mean of what ranks had computed, before which no text counts. A
-communication hook, `no_sync` with an exchange of one's own, and weights for unequal shards are not flagged.
+`backward` and the step, whether anything divides, and whether all ranks add up what `to_local()` gives of a gradient
+after `fully_shard`. In the run, by these collectives being called while steps were taken; by what the loss was
+multiplied with on its way from the mean over a batch to `backward`; and in a second look, by how large an average made
+by hand is against the mean of what ranks had computed, before which no text counts. A communication hook, `no_sync`
+with an exchange of one's own, copies of a shard in a group of their own, and weights for unequal shards are not
+flagged.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
@@ -54,11 +57,11 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.average_fixes import divided
 from grader.checks.source.causes import by_world, innermost, lines, went_backward
 from grader.checks.source.gradient_averaging import Average
-from grader.checks.source.gradient_causes import scaled_hooks
+from grader.checks.source.gradient_causes import never_true, scaled_hooks, surely_wrapped
 from grader.checks.source.misplaced_averages import misplaced
 from grader.checks.source.optimisation_fixes import without_world
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import walk
+from grader.checks.source.shard_sums import adds_parts
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -79,8 +82,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     for average in script.averaging.all:
         problem = (
-            _never_runs(script, average) or _misplaced(script, average) or _on_top(script, average)
-            or _undivided(script, average)
+            _of_shards(script, average) or _never_runs(script, average) or _misplaced(script, average)
+            or _on_top(script, average) or _undivided(script, average)
         )  # fmt: skip
         if problem is not None:
             yield problem
@@ -96,25 +99,32 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
 
 
+def _of_shards(script: Script, average: Average) -> Hit | None:
+    sharded = adds_parts(script, average)
+    if sharded is None:
+        return None
+    hit = _hit(
+        script,
+        average,
+        f"adds up what each rank has of a sharded gradient. {script.quote(sharded)} at {script.at(sharded)} gives "
+        "every rank other rows of each parameter, and averages their gradients over the ranks in `backward`: here "
+        "numbers of different weights are mixed.",
+        "Leave it out: after `backward` each rank has its part of the mean over all ranks.",
+    )
+    return replace(hit, severity=Severity.ERROR)
+
+
 def _never_runs(script: Script, average: Average) -> Hit | None:
-    tree = script.names.tree(average.call)
-    above = tree.parent.get(average.call)
-    while above is not None and above is not tree.function(average.call):
-        if isinstance(above, ast.If):
-            for node in walk(above.test):
-                if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.Eq):
-                    left, right = node.left, node.comparators[0]
-                    is_type = isinstance(left, ast.Call) and script.names.qualified(left.func) == "type"
-                    if is_type and script.names.qualified(right) == "torch.Tensor":
-                        return _hit(
-                            script,
-                            average,
-                            f"stands under {script.quote(above.test)}, which never holds: a parameter's type is "
-                            "`torch.nn.Parameter`. Nothing is averaged, and each rank trains a model of its own.",
-                            "Test `p.grad is not None`, or wrap the model in `DistributedDataParallel` instead.",
-                        )
-        above = tree.parent.get(above)
-    return None
+    test = never_true(script, average.call)
+    if test is None:
+        return None
+    return _hit(
+        script,
+        average,
+        f"stands under {script.quote(test)}, which never holds: a parameter's type is `torch.nn.Parameter`. Nothing is "
+        "averaged, and each rank trains a model of its own.",
+        "Test `p.grad is not None`, or wrap the model in `DistributedDataParallel` instead.",
+    )
 
 
 def _misplaced(script: Script, average: Average) -> Hit | None:
@@ -128,7 +138,7 @@ def _misplaced(script: Script, average: Average) -> Hit | None:
 
 def _on_top(script: Script, average: Average) -> Hit | None:
     owners = script.averaging.owners(average)
-    if not owners or not all(_surely_wrapped(script, o) for o in owners):
+    if not owners or not all(surely_wrapped(script, o) for o in owners):
         return None
     if script.mentioned("no_sync") or any("require_backward_grad_sync" in t.attributes for t in script.trees):
         return None
@@ -147,29 +157,6 @@ def _on_top(script: Script, average: Average) -> Hit | None:
         "times larger as there are ranks.",
         "Leave it out: after `backward` the gradients of a wrapped model are the mean over all ranks.",
     )
-
-
-def _surely_wrapped(script: Script, owner: ast.AST) -> bool:
-    """Every origin is a DDP call, or the model inside one that is trained through its wrapper."""
-    origins = script.values.origins(owner, returns=False)
-    wraps = script.training.wraps
-    if script.values.origins(owner) and all(o in wraps for o in script.values.origins(owner)):
-        return True
-    if isinstance(owner, ast.Attribute) and owner.attr == "module":
-        return _surely_wrapped(script, owner.value)
-    inner = {
-        o
-        for w in wraps
-        for m in [script.argument(w, "module")]
-        if m
-        for o in script.values.origins(m, returns=False)
-    }
-    called = any(
-        isinstance(c.func, ast.Name | ast.Attribute) and script.training.wrapped(c.func)
-        for b in script.training.backwards
-        for c in script.updates.forwards(b)
-    )
-    return bool(origins) and called and all(isinstance(o, ast.Call) and o in inner for o in origins)
 
 
 def _undivided(script: Script, average: Average) -> Hit | None:
@@ -265,6 +252,7 @@ def check_run(evidence: Evidence) -> Observation:
             where=hits[0].where,
             ranks=tuple(r for r, _ in calls),
             details={"calls_at_least": called, "steps": steps},
+            severity=hits[0].severity,
         )
     )
 

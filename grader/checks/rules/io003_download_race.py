@@ -224,7 +224,7 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(replace(_run_hit(racing), where=places(sites)))
     if shared:
         return verified(
-            "Ranks asked for the data one after the other: a collective stands between their downloads."
+            "Ranks asked for the data one after the other: a collective or a lock stands between their downloads."
         )
     if any(asked.values()):
         return verified(f"{ranks(r for r, e in asked.items() if e)} alone asked for a download.")

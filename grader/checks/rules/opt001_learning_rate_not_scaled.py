@@ -37,9 +37,10 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run alone, and only where the task names a rate to start from: by the largest learning rate that the optimizer
-stepped with and the samples of all ranks per step. A rate between those of the rules is fine, unless it is one rank's
-by its digits and the text makes it of that rank's batch, or grew by the number of ranks and the text says so. Only
-plain SGD follows such a rule, so nothing is said of others.
+stepped with and the samples of all ranks per step. Where groups of parameters have rates of their own, that of most
+elements counts if it is still the old one; rates that differ from layer to layer are fine. A rate between those of the
+rules is fine, unless it is one rank's by its digits and the text makes it of that rank's batch, or grew by the number
+of ranks and the text says so. Only plain SGD follows such a rule, so nothing is said of others.
 """
 
 from __future__ import annotations
@@ -49,15 +50,16 @@ from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import count
+from grader.checks.phrases import count, listed, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.batch_causes import Miscounted, rate_of_own_batch
-from grader.checks.source.causes import lines, rates_by_world
+from grader.checks.source.causes import lines, rate_of_group, rates_by_world
 from grader.checks.source.optimisation_fixes import rate_once
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.learning_rates import LearningRateCurve
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("DIST001", "DIST006", "GRAD001", "GRAD003", "OPT003", "OPT005", "OPT006")
@@ -89,9 +91,13 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable(
             f"The rules for the learning rate are SGD's; this run stepped with {first.kind}."
         )
-    factor, scale = total / asked.base_batch_size, first.peak / asked.base_learning_rate
+    factor = total / asked.base_batch_size
     allowed = {name: _RULES[name](factor) for name in asked.scaling}
     low, high = _MARGIN * min(allowed.values()), max(allowed.values()) / _MARGIN
+    of_most = first.of_most / asked.base_learning_rate
+    left = len(set(first.peaks)) == 2 and first.of_most < first.peak and abs(of_most - 1) < _SAME
+    scale = of_most if left or low <= of_most <= high else first.peak / asked.base_learning_rate
+    peak = scale * asked.base_learning_rate
     rates = {name: f"{asked.base_learning_rate * a:.3g}" for name, a in allowed.items()}
     fits = " or ".join(f"{rate} ({name})" for name, rate in rates.items())
     if len(set(rates.values())) == 1:
@@ -101,7 +107,7 @@ def check_run(evidence: Evidence) -> Observation:
         f"rate {asked.base_learning_rate:g} belongs to"
     )
     if scale > high:
-        why = f"but the rate rose to {first.peak:.3g}: {fits} fits this batch. Steps that are too large can make"
+        why = f"but the rate rose to {peak:.3g}: {fits} fits this batch. Steps that are too large can make"
         hit = _hit(evidence, f"{told}, {why} training diverge.")
         too_often = (
             n for n in (1, 2) for a in allowed.values() if abs(scale / a / len(ranks) ** n - 1) < _SAME
@@ -113,7 +119,9 @@ def check_run(evidence: Evidence) -> Observation:
     own = _of_own_batch(evidence, scale, allowed)
     if own is not None:
         node, part = evidence.script.at(own.node), evidence.script.quote(own.part)
-        why = f"but the rate's peak was {first.peak:.3g}, made of one rank's batch by {part} at {node}: {fits} fits. "
+        why = (
+            f"but the rate's peak was {peak:.3g}, made of one rank's batch by {part} at {node}: {fits} fits. "
+        )
         hit = _hit(
             evidence, f"{told}, {why}With another number of ranks the same batch would get another rate."
         )
@@ -122,7 +130,7 @@ def check_run(evidence: Evidence) -> Observation:
             replace(hit, hint=f"Take the batch of all ranks: `{own.written}`.", fix=own.fix, where=where)
         )
     if by_ranks := _by_ranks(evidence, scale, allowed):
-        why = f"but the rate's peak was {first.peak:.3g}, {len(ranks)} × the old one, as there are ranks: "
+        why = f"but the rate's peak was {peak:.3g}, {len(ranks)} × the old one, as there are ranks: "
         hit = _hit(
             evidence, f"{told}, {why}{fits} fits. With another number of ranks it would be another rate."
         )
@@ -132,9 +140,32 @@ def check_run(evidence: Evidence) -> Observation:
     if scale < low and factor > _GROWN:
         if evidence.record.ending is not Ending.COMPLETED:
             return not_observable("The run ended before its learning rate had reached its peak.")
-        why = f"but the rate never rose above {first.peak:.3g}: {fits} fits this batch. Steps on so many samples"
+        if left:
+            return flagged(_left_hit(evidence, first, told, fits))
+        why = f"but the rate never rose above {peak:.3g}: {fits} fits this batch. Steps on so many samples"
         return flagged(_hit(evidence, f"{told}, {why} are less noisy and may be larger."))
-    return verified(f"{told}, and the rate's peak of {first.peak:.3g} fits them.")
+    return verified(f"{told}, and the rate's peak of {peak:.3g} fits them.")
+
+
+def _left_hit(evidence: Evidence, first: LearningRateCurve, told: str, fits: str) -> Hit:
+    """Most of the model kept the old rate, and a few parameters alone got another one."""
+    kept = [n for n, peak in enumerate(first.peaks) if peak == first.of_most]
+    part = share(sum(first.elements[n] for n in kept), sum(first.elements))
+    groups = listed(str(n + 1) for n in kept)
+    hit = _hit(
+        evidence,
+        f"{told}, but {part} of the model's elements kept the old rate, {first.of_most:.3g}: those of parameter "
+        f"group{'s' if len(kept) > 1 else ''} {groups} of {len(first.peaks)}. {fits} fits this batch, and only the "
+        f"others came to {first.peak:.3g}.",
+    )
+    given = [v for n in kept if (v := rate_of_group(evidence.script, n)) is not None]
+    named = f" ({evidence.script.quote(given[0])} at {evidence.script.at(given[0])} doesn't)" if given else ""
+    return replace(
+        hit,
+        hint=f"Let the rate of every group follow the batch of all ranks{named}: a group's own `lr` goes before that "
+        "of the optimizer.",
+        where=(*lines(evidence.script, given), *hit.where),
+    )
 
 
 def _by_ranks(evidence: Evidence, scale: float, allowed: dict[str, float]) -> list[ast.AST]:

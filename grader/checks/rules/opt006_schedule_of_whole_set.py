@@ -1,12 +1,14 @@
-"""The schedule is as long as for one process; each rank takes only its share of it.
+"""The schedule does not fit the training: too long, too short, or of another optimizer.
 
 ## What it finds
 A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among
-ranks and steps the schedule once per batch.
+ranks and steps the schedule once per batch. A cosine that is over early and climbs again until training ends. A
+schedule whose optimizer was replaced by a new one, which it does not move.
 
 ## Why it matters
 With k ranks an epoch has a k-th of the batches. A warm-up then lasts k times as many epochs, and the decay that brings
-the last percents of accuracy is never reached: training ends somewhere in the first part of the curve.
+the last percents of accuracy is never reached: training ends somewhere in the first part of the curve. It is not
+reached either where the rate stands still, or has climbed to its peak again.
 
 ## Example
 ```python
@@ -56,9 +58,11 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks, or as long as
-those, but stepped once in several of them, as the rates tell. In the source,
-by a length made of the data set's size and the loader's batch size without the number of ranks (a hint). Lengths of
-schedules that follow one another add up.
+those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose one fall the rate
+climbs to the end; by a rate that a schedule moved, and that stands still from an optimizer on that was built in the
+place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
+number of ranks (a hint), and by such an optimizer, where no schedule is made for it. Lengths of schedules that follow
+one another add up. Schedules that rise again by their name, such as `CosineAnnealingWarmRestarts`, are fine.
 """
 
 from __future__ import annotations
@@ -70,8 +74,9 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.causes import by_world, lines
+from grader.checks.source.causes import lengths_of, lines
 from grader.checks.source.optimisation_fixes import length_in_helper, length_of_share
+from grader.checks.source.schedules import of_whole_set, replaced_optimizers, stepped_by
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
@@ -79,7 +84,8 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.model.trace import Event, RankTrace
+    from grader.checks.run.schedule_ends import Bounce, LeftBehind
+    from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -88,24 +94,36 @@ _TOLERANCE = 0.06
 _MIN_STEPS = 20
 _OWN = "Count the loader's batches, `total_steps=epochs * len(loader)`: the loader knows its sampler's share."
 
+_ONE_OPTIMIZER = (
+    "Build the optimizer once, above the loop, or make the schedule anew with it. To forget its momentum alone, write "
+    "`optimizer.state.clear()`."
+)
+
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag schedules stepped per batch whose length is the whole set's."""
+    """Flag schedules stepped per batch whose length is the whole set's, and those of an optimizer that was replaced."""
     training = script.training
     if not script.joins_group or training.framework:
         return
+    for one in replaced_optimizers(script):
+        yield Hit(
+            message=f"{script.at(one.optimizer)} builds the optimizer anew, but the schedule of "
+            f"{script.at(one.schedule)} was made for the one before: its steps leave the rate of the new one as it is.",
+            hint=_ONE_OPTIMIZER,
+            where=lines(script, [one.optimizer, one.schedule]),
+        )
     loops = [d for d in training.draws if d.trains]
     stepped = [
         c for d in loops for c in script.names.tree(d.loop).calls_within(d.loop) if name_of(c) == "step"
     ]
     for _, call in script.calls_under("torch.optim.lr_scheduler."):
         if not any(
-            isinstance(c.func, ast.Attribute) and call in _stepped_by(script, c.func.value) for c in stepped
+            isinstance(c.func, ast.Attribute) and call in stepped_by(script, c.func.value) for c in stepped
         ):
             continue
         for name in _LENGTHS:
             length = script.argument(call, name)
-            if length is None or length is UNKNOWN or not _of_whole_set(script, length):
+            if length is None or length is UNKNOWN or not of_whole_set(script, length):
                 continue
             yield Hit(
                 message=f"{script.at(length)} makes the schedule as long as one process would need, "
@@ -118,60 +136,11 @@ def check_source(script: Script) -> Iterable[Hit]:
             break
 
 
-def _of_whole_set(script: Script, length: ast.expr) -> bool:
-    """Whether a number is made of a divided data set's size and the size of a rank's batch, and of no world size."""
-    parts = script.values.closure(length)
-    sets = [p.args[0] for p in parts if isinstance(p, ast.Call) and name_of(p) == "len" and p.args]
-    divides = [p for p in parts if isinstance(p, ast.BinOp) and isinstance(p.op, ast.Div | ast.FloorDiv)]
-    for loader in script.training.loaders():
-        size, dataset = script.argument(loader, "batch_size"), script.argument(loader, "dataset")
-        if (
-            not script.training.distributed_samplers(loader)
-            or size is None
-            or size is UNKNOWN
-            or dataset is None
-        ):
-            continue
-        own = script.values.closure(size)
-        if _by_world(script, parts - own):
-            continue
-        if _by_world(script, own) and not any(isinstance(p, ast.BinOp) for p in by_world(script, size)):
-            continue
-        meant = any(_same(script, s, dataset) for s in sets)
-        if meant and any(_same(script, d.right, size) for d in divides):
-            return True
-    return False
-
-
-def _by_world(script: Script, parts: Iterable[ast.AST]) -> bool:
-    """Whether the number of ranks is among these itself, and not just in something that was made of it."""
-    made = (p for p in parts if isinstance(p, ast.expr) and script.ranks.world(p))
-    return any(not any(isinstance(o, ast.BinOp) for o in script.values.origins(p)) for p in made)
-
-
-def _stepped_by(script: Script, stepped: ast.expr) -> set[ast.AST]:
-    """The schedules that a call of `step` may advance, those of a sequence too."""
-    found = set(script.values.origins(stepped))
-    for one in [o for o in found if isinstance(o, ast.Call) and name_of(o) == "SequentialLR"]:
-        found |= set(script.values.closure(one))
-    return found
-
-
-def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
-    if isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id:
-        return True
-    if isinstance(a, ast.Attribute) and isinstance(b, ast.Attribute) and a.attr == b.attr:
-        return _same(script, a.value, b.value)  # `args.batch_size`, which is set outside the text
-    known = script.values.constant(a)
-    if isinstance(known, int) and known == script.values.constant(b):
-        return True
-    return bool(set(script.values.origins(a)) & set(script.values.origins(b)))
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
-    from grader.checks.run.learning_rates import curve, steps_between_moves
+    from grader.checks.run.learning_rates import curve, schedule_lengths, steps_between_moves
     from grader.checks.run.replica_comparison import trainers
+    from grader.checks.run.schedule_ends import bounce, left_behind
 
     ranks = trainers(evidence.trace)
     if not evidence.finished:
@@ -179,9 +148,13 @@ def check_run(evidence: Evidence) -> Observation:
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")
     first = curve(ranks[0])
-    told = _lengths(ranks[0])
+    told = schedule_lengths(ranks[0])
     if first is None or not told:
         return not_observable("No schedule of a known length was seen.")
+    if (behind := left_behind(ranks[0], first)) is not None:
+        return flagged(_behind_hit(evidence.script, behind))
+    if (up := bounce(ranks[0], first)) is not None:
+        return flagged(_bounce_hit(evidence.script, up))
     # A schedule may be stepped once per batch while gradients are accumulated over several.
     delivered = sum(
         s.num_batches for stream in evidence.ledger.training for s in stream.shards(ranks[0].rank)
@@ -217,12 +190,38 @@ def _as_long_as(told: list[tuple[Event, int]], steps: int) -> tuple[Event, int] 
     return next(of_run, None) if steps >= _MIN_STEPS else None
 
 
+def _behind_hit(script: Script, behind: LeftBehind) -> Hit:
+    new = [one.optimizer for one in replaced_optimizers(script)]
+    return Hit(
+        message=f"{at(behind.schedule.site)} makes the schedule for an optimizer that took no more than "
+        f"{count(behind.taken, 'step')}. {at(behind.step.site)} then stepped with another one in its place, and the "
+        f"rate stood at {behind.rate:.3g} in the {behind.left:,} steps that were left: the schedule does not move it.",
+        hint=_ONE_OPTIMIZER,
+        where=tuple(
+            dict.fromkeys((*lines(script, new), *place(behind.schedule.site), *place(behind.step.site)))
+        ),
+        details={"rate": behind.rate, "taken": behind.taken, "left": behind.left},
+    )
+
+
+def _bounce_hit(script: Script, up: Bounce) -> Hit:
+    length = up.event.fields.get("length")
+    return Hit(
+        message=f"{at(up.event.site)} makes a cosine that is at its bottom after {length:,} steps, but it was given "
+        f"more: the rate fell from {up.peak:.3g} to {up.bottom:.3g}, climbed again, and training ended at "
+        f"{up.end:.3g}. The last steps should be the smallest ones.",
+        hint=f"Make the cosine as long as it is stepped: `T_max` is to be {up.length:,} here.",
+        where=(*place(up.event.site), *lines(script, lengths_of(script, up.event.site))),
+        details={"length": length, "needed": up.length, "end": up.end, "peak": up.peak},
+    )
+
+
 def _slow_hit(script: Script, event: Event, length: int, steps: int, apart: int) -> Hit:
     made = {c for _, c in script.calls_under("torch.optim.lr_scheduler.")}
     stepped = [
         c
         for c in script.called("step")
-        if isinstance(c.func, ast.Attribute) and made & _stepped_by(script, c.func.value)
+        if isinstance(c.func, ast.Attribute) and made & stepped_by(script, c.func.value)
     ]
     move = f"Move {script.quote(stepped[0])} from {script.at(stepped[0])}" if len(stepped) == 1 else "Step it"
     return Hit(
@@ -238,23 +237,6 @@ def _slow_hit(script: Script, event: Event, length: int, steps: int, apart: int)
 def _made(event: Event, length: int) -> str:
     alone = event.fields.get("length") == length
     return f"a `{event.fields.get('kind')}` for" if alone else "the last of schedules that together last"
-
-
-def _lengths(rank: RankTrace) -> list[tuple[Event, int]]:
-    """Schedules and the steps that they were made for; last, the sum of those that follow one another."""
-    told: list[tuple[Event, int]] = []
-    sums: list[tuple[Event, int]] = []
-    parts: list[tuple[Event, int]] = []
-    for event in rank.events("lr_scheduler"):
-        length = event.fields.get("length")
-        if isinstance(length, int) and length > 0:
-            told.append((event, length))
-            parts.append((event, length))
-        elif event.fields.get("kind") == "SequentialLR":
-            if len(parts) > 1:
-                sums.append((parts[-1][0], sum(n for _, n in parts)))
-            parts = []
-    return [*told, *sums]
 
 
 def _hit(script: Script, event: Event, length: int, steps: int, ranks: int) -> Hit:

@@ -15,7 +15,7 @@ from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.script import Script
 from grader.model.finding import Location
-from grader.model.trace import RankTrace, Step, Trace
+from grader.model.trace import Event, RankTrace, Step, Trace
 
 _OPTIMIZERS = "torch.optim."
 _WARM_UPS = ("LinearLR", "ConstantLR")
@@ -28,15 +28,17 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class LearningRateCurve:
-    """The rates of one rank's main optimizer.
+    """The rates of one rank's main optimizer, and of those that were built anew in its place.
 
     Attributes:
         kind: class of the optimizer. steps: its steps in order. rates: largest rate of its groups at each of them.
+        elements: numbers that each of its groups steps on; empty where nobody told.
     """
 
     kind: str
     steps: tuple[Step, ...]
     rates: tuple[float, ...]
+    elements: tuple[int, ...] = ()
 
     @property
     def peak(self) -> float:
@@ -48,16 +50,58 @@ class LearningRateCurve:
         """Steps before the rate first came within a hundredth of its peak."""
         return next(n for n, rate in enumerate(self.rates) if rate >= 0.99 * self.peak)
 
+    @property
+    def peaks(self) -> tuple[float, ...]:
+        """The largest rate of each group; empty where groups came or went."""
+        groups = {len(s.lr) for s in self.steps}
+        return tuple(map(max, zip(*(s.lr for s in self.steps), strict=True))) if len(groups) == 1 else ()
+
+    @property
+    def of_most(self) -> float:
+        """The peak of the rate that most elements of the model were trained with; the largest where nobody told."""
+        if len(self.peaks) != len(self.elements) or not sum(self.elements):
+            return self.peak
+        passed = 0
+        for peak, elements in sorted(zip(self.peaks, self.elements, strict=True)):
+            passed += elements
+            if 2 * passed > sum(self.elements):
+                return peak
+        return self.peak
+
 
 def curve(rank: RankTrace) -> LearningRateCurve | None:
     """The rates of the optimizer that took most steps; None where there is none with a rate above 0."""
-    counts = Counter(s.optimizer for s in rank.steps if s.lr)
-    if not counts:
-        return None
-    main = max(counts, key=lambda o: (counts[o], -o))
-    steps = tuple(s for s in rank.steps if s.optimizer == main and s.lr)
+    steps = max(_one_after_the_other(rank), key=len, default=())
     rates = tuple(max(s.lr) for s in steps)
-    return LearningRateCurve(steps[0].kind, steps, rates) if max(rates) > 0 else None
+    if not steps or max(rates) <= 0:
+        return None
+    kind = steps[0].kind
+    told = (e.fields.get("group_elements") for e in rank.events("held") if e.fields.get("kind") == kind)
+    elements = next((tuple(n) for n in told if isinstance(n, list) and len(n) == len(steps[0].lr)), ())
+    known = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in elements)
+    return LearningRateCurve(kind, steps, rates, elements if known else ())
+
+
+def _one_after_the_other(rank: RankTrace) -> list[tuple[Step, ...]]:
+    """The steps of each optimizer; of those that take each other's place on one wrapped model, of all together."""
+    by_optimizer: dict[int, list[Step]] = {}
+    for step in rank.steps:
+        if step.lr:
+            by_optimizer.setdefault(step.optimizer, []).append(step)
+    chains: list[list[Step]] = []
+    for steps in by_optimizer.values():
+        before = next((c for c in chains if c[-1].n < steps[0].n and _same_model(c[0], steps[0])), None)
+        if before is None:
+            chains.append(list(steps))
+        else:
+            before += steps
+    return [tuple(c) for c in chains]
+
+
+def _same_model(a: Step, b: Step) -> bool:
+    """Whether two optimizers step the same parameters, by their first steps: later ones don't tell them all."""
+    alike = all(getattr(a, n) == getattr(b, n) for n in ("kind", "wraps", "num_params", "grad_names"))
+    return alike and bool(a.wraps)
 
 
 def batches(trace: Trace) -> dict[int, int]:
@@ -101,6 +145,23 @@ def endless_warm_up(trace: Trace) -> tuple[int, int] | None:
             if event.fields.get("kind") in _WARM_UPS and isinstance(length, int) and 0 < given < length:
                 return length, given
     return None
+
+
+def schedule_lengths(rank: RankTrace) -> list[tuple[Event, int]]:
+    """Schedules and the steps that they were made for; last, the sum of those that follow one another."""
+    told: list[tuple[Event, int]] = []
+    sums: list[tuple[Event, int]] = []
+    parts: list[tuple[Event, int]] = []
+    for event in rank.events("lr_scheduler"):
+        length = event.fields.get("length")
+        if isinstance(length, int) and length > 0:
+            told.append((event, length))
+            parts.append((event, length))
+        elif event.fields.get("kind") == "SequentialLR":
+            if len(parts) > 1:
+                sums.append((parts[-1][0], sum(n for _, n in parts)))
+            parts = []
+    return [*told, *sums]
 
 
 def optimizer_places(script: Script) -> tuple[Location, ...]:

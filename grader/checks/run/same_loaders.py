@@ -30,7 +30,7 @@ def _side_by_side(shards: Sequence[Shard]) -> dict[int, int]:
     for shard in shards:
         if shard.loader is not None:
             ids[_line(shard)].append(shard.loader.id)
-    found = {}
+    found: dict[int, int] = {}
     for used in ids.values():
         changes = sum(a != b for a, b in pairwise(used))
         if changes >= len(set(used)):

@@ -66,9 +66,7 @@ def stuck_ranks(evidence: Evidence) -> tuple[StuckRank, ...]:
     unmet = [evidence.script.location(one.call) for one in unmet_collectives(evidence.script)]
     waiting = {s.rank for s in guarded_ranks(stuck)}
     frames = [f for r in evidence.record.ranks if r.rank in waiting and r.waiting for f in r.waiting.frames]
-    met = any(
-        f.path == place.path and place.line <= f.line <= place.end_line for f in frames for place in unmet
-    )
+    met = any(_covers(place, f) for f in frames for place in unmet)
     return stuck if met else ()
 
 
@@ -82,7 +80,13 @@ def guarded_ranks(stuck: tuple[StuckRank, ...]) -> tuple[StuckRank, ...]:
     return guarded if len(guarded) < len(stuck) else ()
 
 
-def one_call_ahead(script: Script, stuck: tuple[StuckRank, ...]) -> tuple[UnmetCollective, ...]:
+def parted_by_test(evidence: Evidence) -> tuple[UnmetCollective, ...]:
+    """Collectives under a rank test that ranks made alone before they stood still elsewhere, or crashed."""
+    stuck = stuck_ranks(evidence)
+    return _one_call_ahead(evidence.script, stuck) if stuck else _crashed_apart(evidence)
+
+
+def _one_call_ahead(script: Script, stuck: tuple[StuckRank, ...]) -> tuple[UnmetCollective, ...]:
     """Collectives under a rank test that the ranks which pass it wait in, called elsewhere: they were partners before.
 
     `if rank == 0: evaluate()` and `evaluate()` on all ranks afterwards: rank 0's first meets the others' only one, and
@@ -98,13 +102,29 @@ def _waits_again(script: Script, unmet: UnmetCollective, stuck: tuple[StuckRank,
     main = unmet.guard.condition.which is RankSet.MAIN
     if not main and unmet.guard.condition.which is not RankSet.OTHERS:
         return False
-    inside = {
-        s.rank
-        for s in stuck
-        if s.site is not None
-        and any(s.site.path == p.path and p.line <= s.site.line <= p.end_line for p in places)
-    }
+    inside = {s.rank for s in stuck if s.site is not None and any(_covers(p, s.site) for p in places)}
     return bool(inside) and inside == {s.rank for s in stuck if not s.ended and (s.rank == 0) is main}
+
+
+def _crashed_apart(evidence: Evidence) -> tuple[UnmetCollective, ...]:
+    """Collectives under a rank test that some ranks were in when what they got did not fit, and others were not.
+
+    A rank that made such a call alone meets the others' next one, of another kind or size.
+    """
+    records = evidence.record.ranks
+    if not any(mismatch(r) for r in records):
+        return ()
+    found = []
+    for unmet in unmet_collectives(evidence.script):
+        place = evidence.script.location(unmet.call)
+        inside = [r for r in records if r.failure and any(_covers(place, f) for f in r.failure.frames)]
+        if 0 < len(inside) < len(records):
+            found.append(unmet)
+    return tuple(found)
+
+
+def _covers(place: Location, frame: Frame) -> bool:
+    return frame.path == place.path and place.line <= frame.line <= (place.end_line or place.line)
 
 
 def mismatch(record: RankRecord) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax_nodes import literal, name_of
 from grader.model.call_site import Site
 from grader.model.finding import Location
 from grader.model.fix import Fix
@@ -69,6 +69,20 @@ def rates_by_world(script: Script) -> Iterable[ast.AST]:
             rate = script.argument(call, name)
             if rate is not None and rate is not UNKNOWN:
                 yield from by_world(script, rate)
+
+
+def rate_of_group(script: Script, number: int) -> ast.expr | None:
+    """The rate of an optimizer's group of parameters, where the text lists the groups: its own, or that of all."""
+    for _, call in script.calls_under("torch.optim."):
+        params, rate = script.argument(call, "params"), script.argument(call, "lr")
+        listed = [o for o in script.values.origins(params) if isinstance(o, ast.List)] if params else []
+        if len(listed) != 1 or number >= len(listed[0].elts) or rate is UNKNOWN:
+            continue
+        group = listed[0].elts[number]
+        if isinstance(group, ast.Dict):
+            own = (v for k, v in zip(group.keys, group.values, strict=True) if k and literal(k) == "lr")
+            return next(own, rate)
+    return None
 
 
 def lengths_of(script: Script, site: Site | None) -> Iterable[ast.AST]:

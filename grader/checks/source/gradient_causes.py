@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.syntax_nodes import name_of, start, walk
 
 _PAST = "torch.autograd.grad"
 
@@ -159,3 +159,41 @@ def left_out(script: Script) -> Iterable[ast.AST]:
 
 def _alternatives(test: ast.expr) -> list[ast.expr]:
     return test.values if isinstance(test, ast.BoolOp) else [test]
+
+
+def never_true(script: Script, call: ast.Call) -> ast.expr | None:
+    """The test around a call that asks whether a parameter's type is `torch.Tensor`: it is one of a subclass."""
+    tree = script.names.tree(call)
+    above = tree.parent.get(call)
+    while above is not None and above is not tree.function(call):
+        for node in walk(above.test) if isinstance(above, ast.If) else ():
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.Eq):
+                left, right = node.left, node.comparators[0]
+                of_type = isinstance(left, ast.Call) and script.names.qualified(left.func) == "type"
+                if of_type and script.names.qualified(right) == "torch.Tensor" and isinstance(above, ast.If):
+                    return above.test
+        above = tree.parent.get(above)
+    return None
+
+
+def surely_wrapped(script: Script, owner: ast.AST) -> bool:
+    """Every origin is a DDP call, or the model inside one that is trained through its wrapper."""
+    origins = script.values.origins(owner, returns=False)
+    wraps = script.training.wraps
+    if script.values.origins(owner) and all(o in wraps for o in script.values.origins(owner)):
+        return True
+    if isinstance(owner, ast.Attribute) and owner.attr == "module":
+        return surely_wrapped(script, owner.value)
+    inner = {
+        o
+        for w in wraps
+        for m in [script.argument(w, "module")]
+        if m
+        for o in script.values.origins(m, returns=False)
+    }
+    called = any(
+        isinstance(c.func, ast.Name | ast.Attribute) and script.training.wrapped(c.func)
+        for b in script.training.backwards
+        for c in script.updates.forwards(b)
+    )
+    return bool(origins) and called and all(isinstance(o, ast.Call) and o in inner for o in origins)

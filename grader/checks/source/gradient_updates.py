@@ -43,6 +43,8 @@ _KNOWN_WITH_OPTIMIZER = {
     "range",
     "scale",
 }
+_VIEWS = {"detach", "view", "flatten", "contiguous", "to", "to_local"}
+"""Methods that give the same gradient, or this rank's part of it."""
 
 
 class Updates:
@@ -218,16 +220,10 @@ class Updates:
         if isinstance(node, ast.Attribute):
             if node.attr == "grad":
                 return True
-            return node.attr == "data" and self.is_gradient(node.value)
+            return node.attr in ("data", "_local_tensor") and self.is_gradient(node.value)
         if isinstance(node, ast.Call):
             func = node.func
-            if isinstance(func, ast.Attribute) and func.attr in (
-                "detach",
-                "view",
-                "flatten",
-                "contiguous",
-                "to",
-            ):
+            if isinstance(func, ast.Attribute) and func.attr in _VIEWS:
                 return self.is_gradient(func.value)
             if any(w in name_of(node) for w in ("flatten", "cat", "stack")):
                 return any(

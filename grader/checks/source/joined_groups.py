@@ -17,7 +17,7 @@ _NEEDING = tuple(
     f"torch.distributed.{name}" for name in ("all_", "barrier", "broadcast", "destroy_", "get_", "reduce")
 )
 _MAX_DEPTH = 5
-_CONDITIONS = (
+CONDITIONS = (
     ast.If,
     ast.IfExp,
     ast.For,
@@ -46,8 +46,8 @@ def in_group(script: Script, at: ast.AST, depth: int = 0) -> bool:
     started = [c for c in before if _starts(script, c, at)]
     if started:
         latest = max(started, key=start)
-        return not any(start(c) > start(latest) and _leads_to(script, c, _END) for c in before)
-    if function is None or depth >= _MAX_DEPTH or any(_leads_to(script, c, _END) for c in before):
+        return not any(start(c) > start(latest) and leads_to(script, c, _END) for c in before)
+    if function is None or depth >= _MAX_DEPTH or any(leads_to(script, c, _END) for c in before):
         return False
     sites = script.graph.sites(function)
     return bool(sites) and all(not s.spawned and in_group(script, s.call, depth + 1) for s in sites)
@@ -68,7 +68,7 @@ def _starts(script: Script, call: ast.Call, at: ast.AST, depth: int = 0) -> bool
     tree = script.names.tree(call)
     above = tree.parent.get(call)
     while above is not None and above is not tree.function(call):
-        perhaps = isinstance(above, _CONDITIONS) and not is_main_block(above)
+        perhaps = isinstance(above, CONDITIONS) and not is_main_block(above)
         if perhaps and not (script.names.tree(at) is tree and tree.inside(at, above)):
             return False
         above = tree.parent.get(above)
@@ -94,12 +94,13 @@ def _plainly(script: Script, call: ast.Call) -> bool:
     return tree.parent.get(tree.statement(call)) is tree.function(call)
 
 
-def _leads_to(script: Script, call: ast.Call, dotted: str, depth: int = 0) -> bool:
+def leads_to(script: Script, call: ast.Call, dotted: str, depth: int = 0) -> bool:
+    """Whether a call is that of a library's function, or may come to one inside the functions that it calls."""
     if script.names.qualified(call.func) == dotted:
         return True
     targets = script.graph.targets(call) if depth < _MAX_DEPTH else ()
     return any(
-        _leads_to(script, c, dotted, depth + 1)
+        leads_to(script, c, dotted, depth + 1)
         for t in targets
         if isinstance(t, FUNCTIONS)
         for c in script.names.tree(t).calls_within(t)

@@ -97,7 +97,13 @@ class Conditions:
             return self.of(test.operand, depth).negated()
         if isinstance(test, ast.BoolOp):
             parts = [self.of(v, depth) for v in test.values]
-            return all_of(parts) if isinstance(test.op, ast.And) else any_of(parts)
+            if isinstance(test.op, ast.And):
+                return all_of(parts)
+            # `rank == 0 or epoch < last`: in the rounds in which the alternative fails, the rank alone decides.
+            kept = [c for c, v in zip(parts, test.values, strict=True) if c.partial or not self._of_round(v)]
+            if len(kept) < len(parts) and kept and all(c.partial and c.sure for c in kept):
+                return Condition(RankSet.SOME)
+            return any_of(parts)
         if isinstance(test, ast.Compare):
             return self._compared(test, depth)
         if isinstance(test, ast.NamedExpr):
@@ -107,6 +113,21 @@ class Conditions:
         if isinstance(test, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.IfExp | ast.BinOp):
             return self._named(test, depth)
         return NOTHING
+
+    def _of_round(self, test: ast.expr) -> bool:
+        """Whether a test compares the number of a loop's round, and so holds in some of them only."""
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test = test.operand
+        compared = [test.left, *test.comparators] if isinstance(test, ast.Compare) else [test]
+        counted = isinstance(test, ast.Compare) or (
+            isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod)
+        )
+        names = (n for part in compared for n in ast.walk(part) if isinstance(n, ast.Name))
+        return counted and any(
+            isinstance(o, ast.For) and name_of(o.iter) in ("range", "trange", "enumerate")
+            for n in names
+            for o in self._values.origins(n)
+        )
 
     def _named(self, test: ast.expr, depth: int) -> Condition:
         if isinstance(test, ast.Call) and self._names.qualified(test.func) in _DISTRIBUTED_CALLS:

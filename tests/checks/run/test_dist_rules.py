@@ -151,6 +151,35 @@ def test_a_run_that_did_not_reach_its_end(tell: Any) -> None:
     assert story.observation("DIST002").state is UNSEEN
 
 
+AFTER_THE_END = """import torch.distributed as dist
+
+dist.init_process_group("gloo")
+dist.all_reduce(total)
+dist.destroy_process_group()
+dist.barrier()
+"""
+
+
+def test_a_rank_that_needs_its_group_when_it_is_over(tell: Any) -> None:
+    story = tell.Story()
+    story.text = AFTER_THE_END
+    story.group()
+    story.group(destroy=True)
+    for rank in (0, 1):
+        words = "Default process group has not been initialized, please make sure to call init_process_group."
+        story.failures[rank] = Failure("ValueError", words, (tell.frame(6),))
+        story.exit_codes[rank] = 1
+    story.ending = Ending.CRASHED
+    (hit,) = story.observation("DIST002").hits
+    assert hit.severity is Severity.ERROR
+    assert [place.line for place in hit.where] == [6, 5]
+    assert "Move `dist.barrier()` from `train.py:6` above `dist.destroy_process_group()`" in hit.hint
+    found, _ = diagnose(story.evidence())
+    assert found is not None
+    assert found.title == "The process group was over already"
+    assert found.hint == hit.hint
+
+
 # ---- DIST003 and DIST009 -----------------------------------------------------------------------------------------
 
 
@@ -336,6 +365,34 @@ def test_a_crash_in_which_the_backend_names_the_mismatch(tell: Any, words: str) 
     look = story.observation("DIST009")
     assert look.state is FLAGGED
     assert "`train.py:24`" in look.hits[0].message
+
+
+@pytest.mark.parametrize(
+    ("lines", "apart"),
+    [
+        ([7, 9], True),  # rank 0 in its own call, the other one in what all ranks make
+        ([9, 9], False),
+    ],
+)
+def test_a_crash_of_a_rank_that_made_one_call_more(
+    tell: Any, only: Any, lines: list[int], apart: bool
+) -> None:
+    story = tell.Story()
+    story.text = GUARDED.replace("train()\ndist.d", "dist.all_reduce(total)\ndist.d").replace(
+        "barrier()", "reduce(x, 0)"
+    )
+    story.ending = Ending.CRASHED
+    words = "[enforce fail at gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 128 vs 4"
+    for rank, line in enumerate(lines):
+        lost = "Connection closed by peer [127.0.0.1]:1234"
+        story.failures[rank] = Failure("RuntimeError", words if rank else lost, (tell.frame(line),))
+        story.exit_codes[rank] = 1
+    assert (story.observation("DIST003").state is FLAGGED) is apart
+    assert (story.observation("DIST009").state is FLAGGED) is not apart
+    if apart:
+        found, _ = diagnose(story.evidence(), apply_rules(story.evidence(), only("DIST003", "DIST009"))[0])
+        assert found is not None
+        assert found.where[0].line == 7
 
 
 def test_a_crash_for_another_reason(tell: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -164,6 +165,48 @@ def test_a_rate_that_grew_with_the_ranks_and_not_with_the_batch(tell: Any, rate:
         assert (
             "by what the batch of all ranks has grown, 8, and not by the number of ranks" in look.hits[0].hint
         )
+
+
+GROUPS = """import torch
+
+optimizer = torch.optim.SGD([
+    {"params": biases, "lr": 0.8},
+    {"params": matrices, "lr": 0.1},
+], lr=0.8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rates", "elements", "state"),
+    [
+        ((0.8, 0.1), (100, 9000), FLAGGED),  # the matrices keep the old rate
+        ((0.8, 0.1), (9000, 100), CLEAN),  # a few keep it
+        ((0.8, 0.1), None, CLEAN),  # nobody told how many
+        ((1.6, 0.8), (100, 9000), CLEAN),  # twice the rate for biases
+        ((0.8, 0.08), (100, 9000), CLEAN),  # a rate chosen for a part
+        ((0.8, 0.4, 0.2, 0.1), (10, 10, 10, 90), CLEAN),  # layer by layer
+    ],
+)
+def test_the_rate_of_most_of_the_model(
+    tell: Any, rates: tuple[float, ...], elements: tuple[int, ...] | None, state: State
+) -> None:
+    story = tell.Story()
+    story.text, story.expected = GROUPS, ASKED
+    for rank in (0, 1):
+        for _ in range(12):
+            story.step(rank, None, 64, lr=rates)
+        if elements is not None:
+            story.ranks[rank].event("held", 25, kind="SGD", group_elements=list(elements))
+    look = story.observation("OPT001")
+    assert look.state is state
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert (
+            "99 % of the model's elements kept the old rate, 0.1: those of parameter group 2 of 2"
+            in hit.message
+        )
+        assert "(`0.1` at `train.py:5` doesn't)" in hit.hint
+        assert [place.line for place in hit.where] == [5, 3]
 
 
 # ---- OPT003 --------------------------------------------------------------------------------------------------------
@@ -402,6 +445,75 @@ def test_a_schedule_stepped_per_batch_while_gradients_accumulate(tell: Any) -> N
         rank.fields["steps"] = moving
         rank.event("lr_scheduler", 17, kind="OneCycleLR", length=80)
     assert story.observation("OPT006").state is CLEAN
+
+
+def cosine(steps: int, length: int, low: float = 0.01) -> list[float]:
+    return [low + (0.1 - low) * (1 + math.cos(math.pi * n / length)) / 2 for n in range(steps)]
+
+
+WARM = [0.01 + 0.009 * n for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("rates", "kind", "state"),
+    [
+        (WARM + cosine(60, 30), "CosineAnnealingLR", FLAGGED),  # back at its peak
+        (WARM + cosine(45, 30), "CosineAnnealingLR", FLAGGED),  # half way up
+        (WARM + cosine(31, 30), "CosineAnnealingLR", UNSEEN),
+        (WARM + 2 * cosine(30, 30), "CosineAnnealingWarmRestarts", UNSEEN),
+        (WARM + cosine(120, 30), "CosineAnnealingLR", UNSEEN),  # wave after wave, as somebody chose it
+    ],
+)
+def test_a_cosine_that_climbs_again(tell: Any, rates: list[float], kind: str, state: State) -> None:
+    story = steps(tell, rates)
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 17, kind="LinearLR", length=10)
+        rank.event("lr_scheduler", 18, kind=kind, length=30)
+        rank.event("lr_scheduler", 19, kind="SequentialLR", length=None)
+    look = story.observation("OPT006")
+    assert (look.state is FLAGGED) is (state is FLAGGED)
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert hit.where[0].line == 18
+        assert f"`T_max` is to be {len(rates) - 10} here" in hit.hint
+
+
+@pytest.mark.parametrize(
+    ("later", "anew", "found"),
+    [
+        ([0.09] * 30, False, True),
+        ([0.09] * 30, True, False),  # a schedule of its own, which has not moved it yet
+        ([0.09 - 0.001 * n for n in range(30)], False, False),  # somebody sets its rate
+    ],
+)
+def test_an_optimizer_that_is_built_anew_without_its_schedule(
+    tell: Any, later: list[float], anew: bool, found: bool
+) -> None:
+    story = tell.Story()
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 17, kind="CosineAnnealingLR", length=40)
+    for rank in (0, 1):
+        for rate in [0.1 - 0.001 * n for n in range(10)]:
+            story.step(rank, None, lr=(rate,), wraps=(0,), num_params=3)
+        if anew:
+            story.ranks[rank].event("lr_scheduler", 21, kind="CosineAnnealingLR", length=40)
+        for rate in later:
+            story.step(rank, None, lr=(rate,), wraps=(0,), num_params=3, optimizer=1)
+    look = story.observation("OPT006")
+    assert (look.state is FLAGGED) is found
+    if found:
+        assert "the rate stood at 0.09 in the 30 steps that were left" in look.hits[0].message
+
+
+def test_the_rates_of_optimizers_that_take_each_others_place(tell: Any) -> None:
+    story = tell.Story()
+    story.expected = ASKED
+    for rank in (0, 1):
+        for number, rate in enumerate([0.1, 0.1, 0.8, 0.8]):
+            for _ in range(6 - number):
+                story.step(rank, None, 64, lr=(rate,), wraps=(0,), num_params=3, optimizer=number)
+    assert story.observation("OPT001").state is CLEAN
+    assert "climbed from 0.1 to 0.8 over 11 steps" in story.observation("OPT002").reason
 
 
 # ---- PERF ----------------------------------------------------------------------------------------------------------

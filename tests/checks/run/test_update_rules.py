@@ -250,6 +250,30 @@ def test_an_optimizer_that_takes_gradients_from_elsewhere(tell: Any) -> None:
 # ---- GRAD008 -----------------------------------------------------------------------------------------------------
 
 
+SHARDS = """import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+fully_shard(model)
+for x, y in loader:
+    optimizer.zero_grad()
+    criterion(model(x), y).backward()
+    for p in model.parameters():
+        dist.all_reduce(p.grad.to_local(), op=dist.ReduceOp.AVG)
+    optimizer.step()
+"""
+
+
+def test_shards_that_are_added_up(tell: Any) -> None:
+    story = steps(tell.Story())
+    story.text = SHARDS
+    assert story.observation("GRAD008").state is UNSEEN
+    for rank in (0, 1):
+        story.collective(rank, "all_reduce", 9)
+    (hit,) = story.observation("GRAD008").hits
+    assert (hit.where[0].line, hit.severity) == (9, Severity.ERROR)
+    assert "numbers of different weights are mixed" in hit.message
+
+
 def test_a_sum_of_gradients_that_is_called(tell: Any) -> None:
     story = steps(tell.Story())
     story.text = SUMS
