@@ -16,13 +16,10 @@ from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import LOOPS, READS, VARIABLES, Loop, name_of, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.temporary_tensors import ALIASES, MAKERS
+from grader.checks.source.value_uses import use_of
 
 _ROOTED = ("reduce",)
 _IN_PLACE = ("all_reduce", "reduce", "broadcast")
-_SAYING = {
-    "print", "info", "log", "warning", "debug", "add_scalar", "add_scalars", "log_metrics", "log_metric", "write",
-    "append", "set_postfix", "set_description", "update", "format",
-}  # fmt: skip
 _DIVIDING = {"div", "div_", "true_divide", "divide", "divide_", "mul", "mul_", "mean", "item_mean"}
 _UNPACKED = {*ALIASES, "detach", "clone", "item"}
 _NUMBER = re.compile(r"total|count|num|batches|samples|size|(^|_)(n|steps|correct)(_|$)", re.IGNORECASE)
@@ -55,7 +52,7 @@ def read_elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) 
     if any(sent_on(script, node) for node in reads):
         return None
     for node in reads:
-        use = _use(script, node)
+        use = use_of(script, node)
         if use is None or any(script.ranks.shows_rank(n) for n in walk(use)):
             continue
         if isinstance(use, ast.Call) and muted(script, use):
@@ -128,7 +125,7 @@ def undivided(script: Script, call: ast.Call, tensor: ast.expr) -> tuple[ast.exp
     reads = reads_after(script, tensor, call)
     if any(_divided(script, n) for n in reads) or _divided_by_loops(script, call):
         return None
-    uses = [u for n in reads if (u := _use(script, n)) is not None and not isinstance(u, ast.Return)]
+    uses = [u for n in reads if (u := use_of(script, n)) is not None and not isinstance(u, ast.Return)]
     return (mean, uses[0]) if uses else None
 
 
@@ -275,30 +272,6 @@ def _divisor(script: Script, node: ast.expr) -> ast.expr | None:
     if isinstance(above, ast.AugAssign) and child is above.target and isinstance(above.op, ast.Div):
         return above.value
     return None
-
-
-def _use(script: Script, node: ast.expr) -> ast.AST | None:
-    """Where a value has an effect: it is said, recorded, returned from the script's sight, or decides what happens."""
-    tree = script.names.tree(node)
-    child: ast.AST = node
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(child, ast.stmt):
-        if isinstance(above, ast.Call) and child is not above.func and name_of(above) in _SAYING:
-            return above
-        if isinstance(above, ast.Call) and child is not above.func and name_of(above) == "step":
-            return above
-        if isinstance(above, ast.If | ast.While) and child is above.test:
-            return above if _decides(script, tree, above) else None
-        child, above = above, tree.parent.get(above)
-    return None
-
-
-def _decides(script: Script, tree: Tree, branch: ast.If | ast.While) -> bool:
-    if script.conditions.of(branch.test).partial:
-        return False
-    if any(tree.inside(e, branch) for e in tree.exits):
-        return True
-    return any(bool(script.collectives.inside(s)) for s in branch.body)
 
 
 def _of_gradients(script: Script, tensor: ast.expr) -> bool:
