@@ -31,6 +31,25 @@ def cut_at_samples(shards: Mapping[int, Shard]) -> EpochCuts:
     return _cut(shards, {rank: (1,) * shard.num_samples for rank, shard in shards.items()})
 
 
+def cut_together(shards: Mapping[int, Shard]) -> EpochCuts:
+    """Cut before each batch of all ranks most of whose samples had been drawn by any of them since the last cut.
+
+    What an epoch deals out anew comes to another rank as often as to the same, and a text may hold a passage twice.
+    """
+    sizes = {s.sizes for s in shards.values()}
+    if len(sizes) != 1 or any(s.samples is None for s in shards.values()):
+        return EpochCuts({rank: [shard] for rank, shard in shards.items()}, exact=False)
+    begins, seen, at = [0], set[int | str](), 0
+    for size in next(iter(sizes)):
+        brought = [x for s in shards.values() for x in (s.samples or ())[at : at + size]]
+        if 2 * sum(x in seen for x in brought) > len(brought):
+            begins.append(at)
+            seen = set()
+        seen.update(brought)
+        at += size
+    return _equal_epochs({rank: _split(shard, begins) for rank, shard in shards.items()})
+
+
 def cut_exactly(shards: Mapping[int, Shard], at_samples: EpochCuts) -> EpochCuts:
     """The same cuts, or those at the begin of a batch where these make epochs of equal length, and samples do not."""
     if at_samples.exact:
@@ -40,7 +59,10 @@ def cut_exactly(shards: Mapping[int, Shard], at_samples: EpochCuts) -> EpochCuts
 
 
 def _cut(shards: Mapping[int, Shard], steps: Mapping[int, Sequence[int]]) -> EpochCuts:
-    by_rank = {rank: _pieces(shard, steps[rank]) for rank, shard in shards.items()}
+    return _equal_epochs({rank: _pieces(shard, steps[rank]) for rank, shard in shards.items()})
+
+
+def _equal_epochs(by_rank: dict[int, list[Shard]]) -> EpochCuts:
     lengths = [[piece.num_samples for piece in pieces] for pieces in by_rank.values()]
     exact = len({len(one) for one in lengths}) == 1 and all(map(_regular, lengths))
     if exact:
@@ -68,10 +90,15 @@ def _pieces(shard: Shard, steps: Sequence[int]) -> list[Shard]:
             seen = set()
         seen.update(brought)
         at += size
-    ends = [*begins[1:], len(shard.samples)]
+    return _split(shard, begins)
+
+
+def _split(shard: Shard, begins: Sequence[int]) -> list[Shard]:
+    samples = shard.samples or ()
+    ends = [*begins[1:], len(samples)]
     return [
         # The last piece stops wherever the loop did.
-        _piece(shard, shard.samples[begin:end], exhausted=end < len(shard.samples) or None)
+        _piece(shard, samples[begin:end], exhausted=end < len(samples) or None)
         for begin, end in zip(begins, ends, strict=True)
     ]
 

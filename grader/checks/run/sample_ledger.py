@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import cast
 
-from grader.checks.run.epoch_cuts import EpochCuts, cut_at_samples, cut_exactly
+from grader.checks.run.epoch_cuts import EpochCuts, cut_at_samples, cut_exactly, cut_together
 from grader.checks.run.epoch_parts import whole_epochs
 from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch
 from grader.checks.run.index_contents import numbered_alike
@@ -192,7 +192,10 @@ def _epochs(per_rank: Mapping[int, Sequence[Shard]], root_size: int | None) -> t
 def _cut_or_replaced(
     endless: Mapping[int, Shard], cuts: EpochCuts, root_size: int | None
 ) -> tuple[EpochShards, ...]:
-    """Epochs as they were cut, or one that is drawn with replacement."""
+    """Epochs of all ranks together where these are of equal length, or as they were cut, or one with replacement."""
+    together = cut_together(endless)
+    if together.any and together.exact and not _replaces(together.by_rank, root_size):
+        return _rows(together.by_rank, own=False, exact=True)
     if cuts.any and _replaces(cuts.by_rank, root_size):
         return _rows({rank: [shard] for rank, shard in endless.items()}, own=True, replacement=True)
     cuts = cut_exactly(endless, cuts)
@@ -240,7 +243,7 @@ def _feed_streams(
     """The one stream of samples that models were fed in training, by their content.
 
     Where each rank took them from passes over a loader, these are the epochs; else an epoch begins where samples come
-    again, which passages that stand twice in a text would do within one.
+    again.
     """
     fed = {rank.rank: [f for f in rank.feeds if f.hashes and not f.spot] for rank in trace.ranks}
     ranks = [rank.rank for rank in layout.one_each([r for r in trace.ranks if fed[r.rank]])]

@@ -112,7 +112,7 @@ def _by_hand(tell: Any, *, batch: int, epochs: int = 5, left: int | None = None)
     return story.evidence().ledger.training[0]
 
 
-@pytest.mark.parametrize("batch", [16, 20])
+@pytest.mark.parametrize("batch", [1, 16, 20])
 def test_epochs_of_permutations_by_hand_begin_with_a_batch(tell: Any, batch: int) -> None:
     stream = _by_hand(tell, batch=batch)
     assert stream.exact
@@ -129,7 +129,13 @@ def test_an_epoch_by_hand_that_is_left_is_no_whole_one(tell: Any) -> None:
 
 
 def test_boundaries_that_samples_tell_late_are_not_exact(tell: Any) -> None:
-    stream = _by_hand(tell, batch=1)
+    story = tell.Story(num_train=192)
+    rng = random.Random(1)
+    for _ in range(5):
+        order = rng.sample(range(192), 192)
+        for rank, share in enumerate((order[:80], order[80:])):
+            story.feed(rank, [[f"row {n}"] for n in share])
+    (stream,) = story.evidence().ledger.training
     assert not stream.exact
     assert len(stream.epochs) >= 4
 
@@ -161,3 +167,19 @@ def test_a_trace_without_anything_gives_an_empty_ledger(tell: Any) -> None:
     ledger = Ledger.of(bare)
     assert ledger.streams == ()
     assert ledger.coverage() == ()
+
+
+def test_windows_of_a_text_that_stand_twice_in_it_end_no_epoch(tell: Any) -> None:
+    """Each epoch deals all windows out anew; some passages stand twice in the text, and come again within one."""
+    story = tell.Story()
+    story.group()
+    text = [f"w{n if n % 9 else 0}" for n in range(64)]
+    orders = ([n * step % 64 for n in range(64)] for step in (1, 5, 11))
+    shares = [[[text[n] for n in order[rank::2]] for rank in range(2)] for order in orders]
+    for share in shares:
+        for rank, mine in enumerate(share):
+            story.feed(rank, [mine[n : n + 4] for n in range(0, 32, 4)])
+    (stream,) = story.evidence().ledger.training
+    assert [[s.num_samples for s in epoch.shards] for epoch in stream.epochs] == [[32, 32]] * 3
+    assert stream.exact
+    assert not any(epoch.replacement for epoch in stream.epochs)
