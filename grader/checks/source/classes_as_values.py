@@ -34,9 +34,15 @@ def used_as_value(trees: Iterable[Tree], names: Names, dotted: str) -> list[ast.
 
 
 def named_by_path(trees: Iterable[Tree], dotted: str) -> bool:
-    """Whether a text is the class's path, which who imports by texts calls: `{"_target_": "torch.nn.parallel.…"}`."""
-    last = f".{dotted.rpartition('.')[2]}"
-    return any(c.startswith("torch.") and c.endswith(last) for tree in trees for c in tree.constants)
+    """Whether a text is the class's name or path, by which it may be fetched: `{"_target_": "torch.nn.parallel.…"}`."""
+    last = dotted.rpartition(".")[2]
+    return any(
+        text.value == last or (text.value.startswith("torch.") and text.value.endswith(f".{last}"))
+        for tree in trees
+        if any(c.endswith(last) for c in tree.constants)
+        for text in tree.texts
+        if not isinstance(tree.parent.get(text), ast.Compare)
+    )
 
 
 def called_by_value(
