@@ -63,14 +63,14 @@ class ChosenValues:
         def outcome(value: ast.AST) -> bool | None:
             owner = self._calls.built_class(value)
             if owner is None:
-                return False if literal(value) is None else None
+                return False if self._is_none(value) else None
             return not wanted.isdisjoint(self._calls.family(owner))
 
         return self._where(node, outcome)
 
     def given(self, node: ast.expr) -> Condition:
         """Which ranks have anything but `None` in a value."""
-        return self._where(node, lambda value: False if literal(value) is None else None)
+        return self._where(node, lambda value: False if self._is_none(value) else None)
 
     def compared(self, node: ast.expr, op: ast.cmpop, others: Iterable[ast.expr]) -> Condition:
         """For which ranks a comparison with written values holds; with several of them, for any."""
@@ -141,9 +141,11 @@ class ChosenValues:
                 yield ChosenValue(choice.value, all_of([condition, choice.condition]))
 
     def _assigned(self, node: ast.AST) -> list[ast.expr]:
-        """What plain assignments have put into a name; nothing where it may also come from elsewhere."""
+        """What plain assignments and `with` have put into a name; nothing where it may also come from elsewhere."""
         found = self._scopes.reaching(node.id, node) if isinstance(node, ast.Name) else ()
-        values = [d.value for d in found if d.kind == "assign" and not d.path and d.value is not None]
+        values = [
+            d.value for d in found if d.kind in ("assign", "with") and not d.path and d.value is not None
+        ]
         return values if len(values) == len(found) else []
 
     def around(self, node: ast.AST) -> Condition:
@@ -158,8 +160,16 @@ class ChosenValues:
             child, above = above, tree.parent.get(above)
         return NOTHING
 
+    def _is_none(self, value: ast.AST) -> bool:
+        """`None`, and what `with nullcontext() as file` hands over."""
+        if isinstance(value, ast.Call) and not value.args and not value.keywords:
+            return self._names.qualified(value.func) == "contextlib.nullcontext"
+        return literal(value) is None
+
     def _truth(self, value: ast.AST) -> bool | None:
         """Whether a value counts as true; of a list that something is added to later, nobody knows."""
+        if self._is_none(value):
+            return False
         if not isinstance(value, (*DISPLAYS, ast.Dict, ast.Set)):
             written = literal(value)
             return None if written is UNKNOWN else bool(written)

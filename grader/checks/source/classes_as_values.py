@@ -36,13 +36,14 @@ def used_as_value(trees: Iterable[Tree], names: Names, dotted: str) -> list[ast.
 def named_by_path(trees: Iterable[Tree], dotted: str) -> bool:
     """Whether a text is the class's name or path, by which it may be fetched: `{"_target_": "torch.nn.parallel.…"}`."""
     last = dotted.rpartition(".")[2]
-    return any(
-        text.value == last or (text.value.startswith("torch.") and text.value.endswith(f".{last}"))
-        for tree in trees
-        if any(c.endswith(last) for c in tree.constants)
-        for text in tree.texts
-        if not isinstance(tree.parent.get(text), ast.Compare)
-    )
+    for tree in trees:
+        paths = {
+            c for c in tree.constants if c == last or (c.startswith("torch.") and c.endswith(f".{last}"))
+        }
+        texts = (text for text in tree.texts if text.value in paths) if paths else ()
+        if any(not isinstance(tree.parent.get(text), ast.Compare) for text in texts):
+            return True
+    return False
 
 
 def called_by_value(
