@@ -177,3 +177,19 @@ def test_steps_that_differ_because_one_rank_lost_its_momentum(tell: Any) -> None
     )
     assert hit.hint.startswith("Let all ranks run `optimizer.state.clear()`, or none")
     assert [w.line for w in hit.where][:3] == [15, 14, 13]
+
+
+def test_a_wrapper_that_is_told_to_send_nothing_made_nothing_equal(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TURNS.replace("Linear(8, 2))", "Linear(8, 2), init_sync=False)")
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        for n in range(3):
+            story.step(rank, (1.0, 2.0, 3.0), backwards=1, exchanges=3, site=tell.site(14))
+            story.params(rank, n, (1.0 + rank, 2.0, 1.0))
+    hit = blamed(story.evidence())
+    assert "`train.py:8` wraps with `init_sync=False`" in hit.message
+    assert "equal once" not in hit.message
+    assert hit.hint.startswith("Drop `init_sync=False` at `train.py:8`")
+    assert hit.fix is not None
