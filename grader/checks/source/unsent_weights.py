@@ -1,6 +1,7 @@
 """Models that every rank draws for itself and that nothing makes equal: sharded, or wrapped with `init_sync=False`.
 
-FSDP cuts up what a rank has, and sends nothing. Of the text alone it speaks only where nothing in the text could make the ranks' weights equal: no common seed, nothing sent or loaded.
+FSDP cuts up what a rank has, and sends nothing. Of the text alone, only where nothing in it could make the ranks'
+weights equal: no common seed, nothing sent or loaded.
 """
 
 from __future__ import annotations
