@@ -60,7 +60,7 @@ def _is_model(script: Script, node: ast.expr) -> bool:
 
 
 def made_under_test(script: Script, site: Site, test: Location) -> tuple[str, str]:
-    """A name that a line uses and that is bound under a test alone, and what is to be dropped; "" where there is none."""
+    """A name that a line uses and that a test's branch binds, and what to drop then; "" where there is none."""
     at = statement_at(script, site)
     branch = _branch(script, at, test) if at is not None else None
     if at is None or branch is None:
