@@ -182,6 +182,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _look_at_validation(evidence: Evidence) -> Observation:
     from grader.checks.run.evaluation_passes import during_validation
+    from grader.checks.run.validation_modes import validated_in_training
 
     training: dict[int, list[Event]] = {}
     graphs: dict[int, list[Event]] = {}
@@ -194,7 +195,7 @@ def _look_at_validation(evidence: Evidence) -> Observation:
             elif event.fields.get("grad_enabled") is True:
                 graphs.setdefault(rank.rank, []).append(event)
     if training:
-        return flagged(_run_hit(evidence, training))
+        return flagged(validated_in_training(evidence, training, _MODE_HINT))
     hidden = _as_training(evidence)
     if hidden is not None:
         return flagged(hidden)
@@ -269,32 +270,4 @@ def _as_training(evidence: Evidence) -> Hit | None:
         where=place(site),
         ranks=tuple(sorted(found)),
         details={"validation_batches": {str(r): n for r, n in found.items()}},
-    )
-
-
-def _run_hit(evidence: Evidence, training: dict[int, list[Event]]) -> Hit:
-    events = [e for found in training.values() for e in found]
-    norms = max((w.num_batchnorm for r in evidence.trace.ranks for w in r.wraps), default=0)
-    minds = norms > 0 or "ropout" in "".join(t.text for t in evidence.script.trees)
-    why = (
-        f"Its {count(norms, 'BatchNorm layer')} scored each batch by its own statistics, and learned from the "
-        "validation data what then goes into the checkpoint."
-        if norms
-        else "Dropout goes on dropping units there, so the metric depends on chance."
-        if minds
-        else "Its layers compute alike in both modes today; the next one may not."
-    )
-    return Hit(
-        message=(
-            f"{ranks(training)} validated with the network in training mode ({count(len(events), 'run')} of forward "
-            f"passes, at {at(events[0].site, 'an unknown line')}). {why}"
-        ),
-        hint=_MODE_HINT,
-        where=places(e.site for e in events),
-        ranks=tuple(sorted(training)),
-        details={
-            "runs_in_training_mode": {str(r): len(found) for r, found in training.items()},
-            "batchnorm": norms,
-        },
-        severity=None if minds else Severity.HINT,
     )

@@ -233,7 +233,7 @@ def _hit(
     from grader.checks.run.unwrapped_models import unwrapped_model
 
     if wrapped:
-        cause = unwrapped_model(script, active[0], step)
+        cause = unwrapped_model(script, active[0], step, difference.names)
     else:
         cause = late_wait(script) or reduced_loss(script) or next(iter(misplaced_averages(script)), None)
     if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
@@ -252,7 +252,7 @@ def _hit(
     elif in_vain:
         hint, fix = of_the_step(script, in_vain)
     elif wrapped:
-        hint = "Call the wrapped model itself in the training loop, and step only parameters that it holds."
+        hint = "Call the wrapped model itself in the training loop, and wrap all that the optimizer steps."
     return Hit(
         message=(
             f"{ranks((a, *found.ranks))} held different {held} {'at' if held == 'gradients' else 'after'} "

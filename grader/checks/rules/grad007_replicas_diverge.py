@@ -46,9 +46,9 @@ the last step (the best weights loaded on rank 0) does not count, nor does what 
 was replaced. In the source: weights of a wrapped model that are
 loaded, drawn anew or changed in place under a test of the rank, before or between steps, with nothing that sends
 them to the others; steps under such a test after a backward pass of all ranks; an optimizer's state that is cleared,
-loaded or built anew under one; and models that are drawn with another
-seed on each rank, or none, and then sharded, where nothing sends or loads weights: the run confirms it by the states
-of the ranks' generators. Which line is to blame is looked for in a second run, line by line.
+loaded or built anew under one; and models that are drawn with another seed on each rank, or none, and then sharded, or
+wrapped with `init_sync=False`, where nothing sends or loads weights: the run confirms it by the states of the ranks'
+generators, or by the parameters. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.lone_steps import LoneStep, lone_steps
 from grader.checks.source.optimizer_changes import LoneChange, lone_optimizer_changes
 from grader.checks.source.script import Script
-from grader.checks.source.unsent_weights import shards_of_different_models
+from grader.checks.source.unsent_weights import shards_of_different_models, wrapped_unsent
 from grader.checks.source.weight_changes import BEFORE_THE_WRAP, weight_changes
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
@@ -94,6 +94,10 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
     if script.training.framework or not (script.training.wraps or script.averaging.all):
         return
+    unsynced = wrapped_unsent(script)
+    if unsynced is not None:
+        where = (script.location(unsynced.nodes[0]),)
+        yield Hit(unsynced.says, unsynced.hint, where, fix=unsynced.fix)
     steps = lone_steps(script) if script.training.wraps else ()
     alone: list[LoneStep | LoneChange] = [*steps, *lone_optimizer_changes(script)]
     for lone in alone:
@@ -192,6 +196,7 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, cause: DriftCause)
             f"{cause.why}"
         ),
         hint=cause.hint,
+        fix=cause.fix,
         where=cause.where,
         ranks=(a, *found.ranks),
         details={
@@ -217,6 +222,7 @@ def _end_hit(
             f"({listed([f'`{n}`' for n in names], 3)}). {cause.why}"
         ),
         hint=cause.hint,
+        fix=cause.fix,
         where=cause.where,
         ranks=concerned,
         details={"tensors": names[:8], "steps_by_rank": {str(r.rank): len(r.steps) for r in active}},

@@ -1,19 +1,19 @@
-"""Wrapped models whose parameters are no longer those that DDP was given, told as a finding."""
+"""Wrapped models whose parameters are no longer those that DDP was given, told as a finding or as a cause of one."""
 
 from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.replica_comparison import compare_gradients
+from grader.checks.source.causes import CauseInText
 from grader.checks.source.gradient_switches import switched_on
+from grader.checks.source.script import Script
 from grader.model.run import Ending
-from grader.model.trace import RankTrace
-
-_WRAP_AGAIN = (
-    "Wrap the model anew right after its parameters are switched on, and train through the new wrapper: "
-    "`model = DistributedDataParallel(net)`."
-)
+from grader.model.trace import RankTrace, Wrap
 
 
 def exchange_stopped(evidence: Evidence) -> bool:
@@ -22,6 +22,46 @@ def exchange_stopped(evidence: Evidence) -> bool:
     if evidence.record.ending is Ending.DEADLOCKED and any(one.startswith("DDP ") for one in waiting):
         return True
     return compare_gradients(evidence.trace).difference is not None
+
+
+def never_averaged(script: Script, rank: RankTrace, names: Sequence[str]) -> CauseInText | None:
+    """Why gradients of these parameters differ, where DDP does not know them: they came, or were unfrozen, later."""
+    event = next(iter(rank.events("changed")), None)
+    told = {} if event is None else event.fields
+    thawed = [n for n in names if n in (told.get("thawed") or ())]
+    added = [n for n in names if n in (told.get("added") or ()) and n not in thawed]
+    if not (thawed or added):
+        return None
+    wrap = next((w for w in rank.wraps if w.id == told.get("wrap")), rank.wraps[0])
+    on = switched_on(script) if thawed else []
+    line = at(wrap.site, "DDP")
+    return CauseInText(
+        tuple(on),
+        f"{line} wrapped the model before it was as it is now: {'; '.join(_unknown_to_ddp(added, thawed))}.",
+        _wrap_again(script, on, wrap) if thawed else f"Change the model first and wrap it last, at {line}.",
+    )
+
+
+def _unknown_to_ddp(added: Sequence[str], thawed: Sequence[str]) -> list[str]:
+    parts = []
+    if added:
+        parts.append(
+            f"{listed([f'`{n}`' for n in added], 3)} came later, so DDP never averages their gradients"
+        )
+    if thawed:
+        parts.append(
+            f"{listed([f'`{n}`' for n in thawed], 3)} required no gradient when it was wrapped, and "
+            f"{'requires' if len(thawed) == 1 else 'require'} one now, which DDP never averages"
+        )
+    return parts
+
+
+def _wrap_again(script: Script, on: Sequence[ast.AST], wrap: Wrap) -> str:
+    switch = f"{script.at(on[0])} switches them" if on else "its parameters are switched"
+    return (
+        f"Switch gradients on before {at(wrap.site, 'DDP')} wraps the model; or wrap the network anew right after "
+        f"{switch} on, and train through the new wrapper: `model = DistributedDataParallel(net)`."
+    )
 
 
 def changed_models(changed: list[RankTrace], evidence: Evidence, hits: list[Hit], otherwise: str) -> Hit:
@@ -39,16 +79,7 @@ def changed_models(changed: list[RankTrace], evidence: Evidence, hits: list[Hit]
     frozen = [str(n) for n in event.fields.get("frozen") or ()]
     removed = event.fields.get("removed")
     removed = removed if isinstance(removed, int) else 0
-    parts = []
-    if added:
-        parts.append(
-            f"{listed([f'`{n}`' for n in added], 3)} came later, so DDP never averages their gradients"
-        )
-    if thawed:
-        parts.append(
-            f"{listed([f'`{n}`' for n in thawed], 3)} required no gradient when it was wrapped, and "
-            f"{'requires' if len(thawed) == 1 else 'require'} one now, which DDP never averages"
-        )
+    parts = _unknown_to_ddp(added, thawed)
     if frozen:
         parts.append(
             f"{listed([f'`{n}`' for n in frozen], 3)} no longer required a gradient, though DDP waits for it"
@@ -62,7 +93,7 @@ def changed_models(changed: list[RankTrace], evidence: Evidence, hits: list[Hit]
     return Hit(
         message=f"{ranks(r.rank for r in changed)} trained a `{wrap.module}` that was changed after "
         f"{at(wrap.site, 'DDP')} had wrapped it: {'; '.join(parts)}.",
-        hint=hits[0].hint if hits else _WRAP_AGAIN if thawed else otherwise,
+        hint=hits[0].hint if hits else _wrap_again(evidence.script, on, wrap) if thawed else otherwise,
         where=tuple(dict.fromkeys((*lines, *place(site)))),
         ranks=tuple(r.rank for r in changed),
         details={"added": added, "thawed": thawed, "frozen": frozen, "removed": removed},

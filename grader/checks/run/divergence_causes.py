@@ -16,12 +16,14 @@ from grader.checks.run.line_changes import first_difference
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import fresh_models, lines, stands_at
 from grader.checks.source.optimizer_changes import lone_optimizer_changes
+from grader.checks.source.replica_repairs import copied_before_wrap
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
-from grader.checks.source.unsent_weights import seeds_by_rank, to_send
+from grader.checks.source.unsent_weights import init_sync_off, seeds_by_rank, to_send
 from grader.checks.source.weight_changes import BEFORE_THE_WRAP, changed_apart
 from grader.model.call_site import Site
 from grader.model.finding import Location
+from grader.model.fix import Fix
 
 _LATER = "what one rank changes afterwards for itself stays different for ever"
 
@@ -33,6 +35,7 @@ class DriftCause:
     why: str
     hint: str
     where: tuple[Location, ...]
+    fix: Fix | None = None
 
 
 def divergence_cause(evidence: Evidence) -> DriftCause:
@@ -50,6 +53,9 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
         return DriftCause(f"{begun}{script.at(own.node)} {own.says}", own.hint, where)
     if seen is not None and seen.what == WEIGHTS:
         where = told_once((*seen.where(script), *changed, *place(wrap)))
+        copied = copied_before_wrap(script, seen.change.site) if seen.manner is Manner.OTHERWISE else None
+        if copied is not None:
+            return DriftCause(seen.sentence, copied[1], told_once((*lines(script, copied[:1]), *where)))
         moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
         return DriftCause(
             seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where
@@ -62,6 +68,9 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
         if seeds:
             why += f" {script.at(seeds[0])} seeds each rank with another number, {script.quote(seeds[0])}."
         return DriftCause(why, hint, (*lines(script, seeds), *read))
+    unsent = init_sync_off(script)
+    if unsent is not None:
+        return DriftCause(unsent.says, unsent.hint, lines(script, unsent.nodes), unsent.fix)
     later = _LATER
     if changed:
         later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"

@@ -8,6 +8,7 @@ from enum import Enum
 
 from grader.checks.phrases import at, listed, places
 from grader.checks.run.stuck_ranks import rank_test
+from grader.checks.source.replica_repairs import made_under_test, sent_from
 from grader.checks.source.script import Script
 from grader.model.call_site import Site
 from grader.model.finding import Location
@@ -71,6 +72,12 @@ class FirstDifference:
         inner = self._chain(script)[number - 1] if test is not None else None
         if test is None or inner is None or rank_test(script, inner.path, inner.line) != test:
             return ""
+        name, what = made_under_test(script, inner, test)
+        if name:
+            return (
+                f"Drop {what} at `{test.path}:{test.line}`, so that all ranks run what stands under it: "
+                f"`{inner.path}:{inner.line}` needs `{name}`, which is made there, too."
+            )
         line = script.line(inner.path, inner.line).strip()
         return (
             f"Take `{line}` at `{inner.path}:{inner.line}` out of the test of the rank at `{test.path}:{test.line}`: "
@@ -80,7 +87,7 @@ class FirstDifference:
     def hint(self, script: Script) -> str:
         """What to write; "" where a rule's own words say it."""
         line, weights = at(self.change.site, "it"), self.what == WEIGHTS
-        send = f"`for tensor in model.state_dict().values(): dist.broadcast(tensor, src={self.ranks[0]})`"
+        send = sent_from(script, self.change.site, self.ranks[0]) if weights else ""
         match self.manner:
             case Manner.ALONE if self._test(script)[1] is None:
                 # No test keeps the others from it: they may well run it, and it changes nothing of theirs.

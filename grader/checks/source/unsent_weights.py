@@ -1,6 +1,7 @@
-"""Models that every rank draws for itself and then shards: FSDP cuts up what a rank has, and sends nothing.
+"""Models that every rank draws for itself and that nothing makes equal: sharded, or wrapped with `init_sync=False`.
 
-Speaks only where nothing in the text could make the ranks' weights equal: no common seed, nothing sent or loaded.
+FSDP cuts up what a rank has, and sends nothing. Of the text alone, only where nothing in it could make the ranks'
+weights equal: no common seed, nothing sent or loaded.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from grader.checks.source.causes import fresh_models, names_rank
+from grader.checks.source.causes import CauseInText, fresh_models, names_rank
 from grader.checks.source.edits import Edits
 from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
@@ -96,6 +97,33 @@ def _seeded_by_rank(script: Script, calls: list[ast.Call]) -> Unsent | None:
             edits.fix("Has all ranks draw the same weights."),
         )
     return None
+
+
+def init_sync_off(script: Script) -> CauseInText | None:
+    """A wrapper that is told to send no weights when it wraps."""
+    for wrap in script.training.wraps:
+        given = next((k for k in wrap.keywords if k.arg == "init_sync"), None)
+        if given is None or script.values.constant(given.value) is not False:
+            continue
+        edits = Edits(script)
+        edits.take_away(wrap, "init_sync", "True")
+        return CauseInText(
+            (wrap,),
+            f"{script.at(wrap)} wraps with {script.quote(given)}, so that DDP does not send rank 0's weights to all, "
+            "as it does otherwise: each rank goes on with those that it has drawn itself.",
+            f"Drop {script.quote(given)} at {script.at(wrap)}: DDP then makes the replicas equal when it wraps.",
+            edits.fix("Lets DDP send rank 0's weights to all."),
+        )
+    return None
+
+
+def wrapped_unsent(script: Script) -> CauseInText | None:
+    """Such a wrapper, where nothing else in the text could make the ranks' weights equal."""
+    if script.names.foreign or script.called(*_EQUAL) or _sends_weights(script):
+        return None
+    state = Seeding(script).of("torch")
+    never = state is Seeded.NEVER and not any("seed" in name_of(c) for c in script.all_calls())
+    return init_sync_off(script) if never or state is Seeded.BY_RANK else None
 
 
 def seeds_by_rank(script: Script) -> list[ast.AST]:

@@ -130,13 +130,15 @@ class Story:
             op = "destroy" if destroy else "init"
             r.add("groups", Group(op, "gloo", r.rank, self.world_size, 1800.0, None, site(5), r.tick()))
 
-    def wrap(self, kind: str = "ddp", devices: Sequence[str] = ("cpu",), num_batchnorm: int = 0) -> None:
+    def wrap(
+        self, kind: str = "ddp", devices: Sequence[str] = ("cpu",), num_batchnorm: int = 0, line: int = 8
+    ) -> None:
         for r in self.ranks:
             device = devices[r.rank % len(devices)]
             wrap = Wrap(
                 0,
                 kind,
-                site(8),
+                site(line),
                 "Net",
                 1000,
                 3,

@@ -200,6 +200,39 @@ def test_training_mode_is_a_hint_where_no_layer_minds(tell: Any) -> None:
     assert story.observation("EVAL006").hits[0].severity is Severity.HINT
 
 
+EVALUATED_BY_ONE = """import torch
+import torch.distributed as dist
+
+
+def evaluate(model, loader):
+    if dist.get_rank() == 0:
+        print("validating ...")
+        model.eval()
+    for images, labels in loader:
+        model(images)
+"""
+
+
+def test_a_mode_that_one_rank_alone_switches(tell: Any) -> None:
+    story = trained(tell, num_batchnorm=3)
+    story.text = EVALUATED_BY_ONE
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    evaluations(story, training_mode=True, grad_enabled=False)
+    story.ranks[0].fields["others"] = [
+        replace(e, fields=e.fields | {"training_mode": False}) for e in story.ranks[0].fields["others"]
+    ]
+    story.save(0, "model.pt")
+    hit = story.observation("EVAL006").hits[0]
+    assert "checkpoint" not in hit.message  # rank 0 saves, and its statistics are right
+    assert "`train.py:8` switches the mode on some ranks only (`dist.get_rank() == 0`)" in hit.message
+    assert hit.hint.startswith(
+        "Take `model.eval()` at `train.py:8` out of the test of the rank at `train.py:6`"
+    )
+    assert [w.line for w in hit.where] == [8, 6, 30]
+    story.save(1, "model.pt")
+    assert "data what then goes into the checkpoint" in story.observation("EVAL006").hits[0].message
+
+
 def test_gradients_in_validation_are_a_hint(tell: Any) -> None:
     story = trained(tell, num_batchnorm=3)
     story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")

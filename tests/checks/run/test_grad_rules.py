@@ -199,6 +199,134 @@ def test_the_model_beside_the_wrapped_one(tell: Any) -> None:
     assert [place.line for place in hit.where] == [5, 9]
 
 
+WRAPPED_LATE = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in warm_up:
+    criterion(model(x), y).backward()
+    optimizer.step()
+model = DistributedDataParallel(model)
+"""
+
+
+def test_steps_before_the_model_is_wrapped(tell: Any) -> None:
+    story = tell.Story()
+    story.text = WRAPPED_LATE
+    story.group()
+    for rank in range(2):
+        for step in range(4):
+            if step == 2 and not rank:
+                story.wrap(line=9)
+            grads = own_gradients(rank, step) if step < 2 else (1.0, 2.0, 3.0)
+            story.step(rank, grads, site=tell.site(8), wraps=(), modules=("Net",))
+    hit = story.observation("GRAD001").hits[0]
+    assert "`train.py:9` wraps the model only after that" in hit.message
+    assert "in no wrapper" not in hit.message
+    assert hit.hint.startswith("Move the wrapper from `train.py:9` above the first step")
+    assert "`train.py:5`" in hit.hint
+    assert hit.where[0].line == 9
+
+
+LOSS_THAT_LEARNS = """from itertools import chain
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Margin(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.margin = torch.nn.Parameter(torch.zeros(2))
+
+
+net = torch.nn.Linear(8, 2)
+model = DistributedDataParallel(net)
+criterion = Margin()
+optimizer = torch.optim.SGD({given}, lr=0.1)
+for x, y in loader:
+    criterion(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "chain(model.parameters(), criterion.parameters())",
+        '[{"params": net.parameters()}, {"params": criterion.parameters(), "lr": 0.01}]',
+        "list(net.parameters()) + list(criterion.parameters())",
+    ],
+)
+def test_a_loss_with_parameters_beside_the_wrapped_model(tell: Any, given: str) -> None:
+    hit = outside(tell, LOSS_THAT_LEARNS.replace("{given}", given))
+    assert (
+        "`fc.bias` lies outside of the model that `train.py:14` wraps, in what `train.py:15`" in hit.message
+    )
+    assert (
+        "above `train.py:16`: `criterion = DistributedDataParallel(criterion)`; or make it a part" in hit.hint
+    )
+    assert [w.line for w in hit.where] == [15, 19]
+
+
+def test_a_parameter_beside_the_wrapped_model(tell: Any) -> None:
+    hit = outside(tell, LOSS_THAT_LEARNS.replace("{given}", "[*model.parameters(), scale]"))
+    assert "`fc.bias` lies outside of the model that `train.py:14` wraps: DDP never averages" in hit.message
+    assert hit.hint.startswith("Put what holds it into a wrapper of its own, or make it a part of the model")
+
+
+def outside(tell: Any, text: str) -> Any:
+    """One optimizer steps a wrapped model, whose gradients are equal, and a tensor that is not in it."""
+    story = tell.Story()
+    story.text = text
+    story.group()
+    story.wrap(line=14)
+    for rank in range(2):
+        for _step in range(4):
+            story.step(rank, (1.0, 2.0, 3.0 + rank), site=tell.site(19), wraps=(0,), modules=("Net",))
+        story.final(rank, (1.0, 2.0), ("conv.weight", "fc.weight"))
+    return story.observation("GRAD001").hits[0]
+
+
+UNFROZEN = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+
+def set_trainable(module, on):
+    for p in module.parameters():
+        p.requires_grad_(on)
+
+
+net = Net()
+set_trainable(net.fc, False)
+model = DistributedDataParallel(net)
+for step, (x, y) in enumerate(loader):
+    if step == 2:
+        set_trainable(model.module.fc, True)
+    criterion(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+def test_parameters_unfrozen_after_the_wrap(tell: Any) -> None:
+    story = tell.Story()
+    story.text = UNFROZEN
+    story.group()
+    story.wrap(line=12)
+    for rank in range(2):
+        for step in range(4):
+            grads = (1.0, 2.0, 3.0 + rank) if step >= 2 else (1.0, 2.0, None)
+            story.step(rank, grads, site=tell.site(17), wraps=(0,), modules=("Net",))
+        story.ranks[rank].event("changed", wrap=0, added=["fc.bias"], thawed=["fc.bias"])
+        story.final(rank, (1.0, 2.0), ("conv.weight", "fc.weight"))
+    hit = story.observation("GRAD001").hits[0]
+    assert "`fc.bias` required no gradient when it was wrapped" in hit.message
+    assert "before `train.py:12` wraps" in hit.hint
+    assert "right after `train.py:15` switches them on" in hit.hint
+    assert hit.where[0].line == 15
+
+
 REPLACED = """import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from grader.checks.evidence import Evidence
 from grader.checks.rule import Hit, Observation, load_rules
 from grader.model.grade import State
@@ -177,3 +179,140 @@ def test_steps_that_differ_because_one_rank_lost_its_momentum(tell: Any) -> None
     )
     assert hit.hint.startswith("Let all ranks run `optimizer.state.clear()`, or none")
     assert [w.line for w in hit.where][:3] == [15, 14, 13]
+
+
+def test_a_wrapper_that_is_told_to_send_nothing_made_nothing_equal(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TURNS.replace("Linear(8, 2))", "Linear(8, 2), init_sync=False)")
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        for n in range(3):
+            story.step(rank, (1.0, 2.0, 3.0), backwards=1, exchanges=3, site=tell.site(14))
+            story.params(rank, n, (1.0 + rank, 2.0, 1.0))
+    hit = blamed(story.evidence())
+    assert "`train.py:8` wraps with `init_sync=False`" in hit.message
+    assert "equal once" not in hit.message
+    assert hit.hint.startswith("Drop `init_sync=False` at `train.py:8`")
+    assert hit.fix is not None
+
+
+def left_otherwise(tell: Any, text: str, line: int, alone: bool = False) -> Hit:
+    """A wrapped model's weights, equal until a line left other numbers on each rank, or one rank alone ran it."""
+    story = tell.Story()
+    story.text = text
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        for n in range(3):
+            story.step(rank, (1.0, 2.0, 3.0), backwards=1, exchanges=3)
+            story.params(rank, n, (1.0 + rank, 2.0, 1.0))
+    begin = weights(tell, 0, (0.9, 1.9), step=0)
+    looks = [(begin, weights(tell, line, (1.0 + rank, 2.0))) for rank in range(2)]
+    return blamed(looked_at(story, looks[0], (begin,) if alone else looks[1]))
+
+
+NOISY = """import torch
+import torch.distributed as td
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Noise:
+    def __init__(self, parameters):
+        self.kept = list(parameters)
+
+    def add(self):
+        for parameter in self.kept:
+            parameter.data.add_(torch.randn_like(parameter))
+
+
+net = torch.nn.Linear(8, 2)
+wrapped = DistributedDataParallel(net)
+noise = Noise(wrapped.parameters())
+for x, y in batches:
+    criterion(wrapped(x), y).backward()
+    optimizer.step()
+    noise.add()
+    for parameter in net.parameters():
+        parameter.data.add_(torch.randn_like(parameter))
+"""
+
+
+def test_weights_are_sent_by_a_name_that_is_bound_at_the_line(tell: Any) -> None:
+    hint = left_otherwise(tell, NOISY, 23).hint
+    assert "`for tensor in net.state_dict().values(): td.broadcast(tensor, src=0)`" in hint
+
+
+def test_weights_are_sent_in_words_where_no_name_holds_the_model(tell: Any) -> None:
+    hint = left_otherwise(tell, NOISY, 12).hint
+    assert "Right after `train.py:12` give all ranks what rank 0 has: each of the model's tensors" in hint
+    assert "state_dict" not in hint
+
+
+COPIED_EARLY = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Lookahead:
+    def __init__(self, parameters):
+        self.fast = list(parameters)
+        self.slow = [p.detach().clone() for p in self.fast]
+
+    def pull(self):
+        for slow, fast in zip(self.slow, self.fast):
+            fast.data.copy_(slow)
+
+
+net = torch.nn.Linear(8, 2)
+lookahead = Lookahead(net.parameters())
+model = DistributedDataParallel(net)
+for x, y in batches:
+    criterion(model(x), y).backward()
+    optimizer.step()
+    lookahead.pull()
+"""
+
+
+def test_a_copy_that_was_taken_before_the_wrap(tell: Any) -> None:
+    hit = left_otherwise(tell, COPIED_EARLY, 12)
+    assert hit.hint.startswith(
+        "Move `lookahead = Lookahead(net.parameters())` from `train.py:16` below the wrapper"
+    )
+    assert hit.where[0].line == 16
+    lines = COPIED_EARLY.splitlines(keepends=True)
+    later = "".join([*lines[:15], lines[16], lines[15], *lines[17:]])
+    assert "Move" not in left_otherwise(tell, later, 12).hint
+
+
+RESUMED = """import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(torch.nn.Linear(8, 2))
+{test}
+    checkpoint = torch.load("last.pt")
+    model.module.load_state_dict(checkpoint["model"])
+for x, y in batches:
+    criterion(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "what"),
+    [
+        (
+            'if dist.get_rank() == 0 and os.path.exists("last.pt"):',
+            "Drop the rank from the test at `train.py:8`",
+        ),
+        ("if dist.get_rank() == 0:", "Drop the test of the rank at `train.py:8`"),
+    ],
+)
+def test_a_line_that_needs_what_is_made_under_the_same_test_stays_there(
+    tell: Any, test: str, what: str
+) -> None:
+    hint = left_otherwise(tell, RESUMED.replace("{test}", test), 10, alone=True).hint
+    assert hint.startswith(what)
+    assert "`train.py:10` needs `checkpoint`" in hint
