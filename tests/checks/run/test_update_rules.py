@@ -313,6 +313,22 @@ def test_ddp_alone_averages(tell: Any) -> None:
     assert tell.honest().observation("GRAD008").state is CLEAN
 
 
+@pytest.mark.parametrize(
+    ("hook", "state"),
+    [
+        ("__main__.half_bytes", UNSEEN),
+        ("torch.distributed.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook", CLEAN),
+    ],
+)
+def test_what_a_hook_of_the_scripts_own_makes_is_no_average_by_ddp(
+    tell: Any, hook: str, state: State
+) -> None:
+    story = tell.honest()
+    for r in story.ranks:
+        r.event("comm_hook", 9, hook=hook)
+    assert story.observation("GRAD008").state is state
+
+
 SUMMED_LOSS = """import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
