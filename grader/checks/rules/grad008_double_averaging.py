@@ -4,7 +4,7 @@
 A hand-written `all_reduce` of gradients on top of DDP, which has averaged them already; one that adds up without
 dividing, as may a communication hook in the place of DDP's own mean; one that comes after the optimizer's step or
 before `backward`; one under a test that never holds; and one of the parts that ranks have of a sharded gradient, which
-belong to different weights.
+belong to different weights; and a mean of gathered gradients over all elements, which leaves one number.
 
 ## Why it matters
 A sum instead of a mean makes every step as many times too large as there are ranks. An average after the step
@@ -38,13 +38,13 @@ for images, labels in train_loader:
 
 ## How it is seen
 In the source, by collectives whose tensor is a gradient: what wraps the model they go over, where they stand between
-`backward` and the step, whether anything divides, and whether all ranks add up what `to_local()` gives of a gradient
-after `fully_shard`; and by functions given to `register_comm_hook` that add up a bucket with all they call known and
-nothing that divides. In the run, by these collectives being called while steps were taken; by what the loss was
-multiplied with on its way from the mean over a batch to `backward`; and in a second look, by how large an average made
-by hand is against the mean of what ranks had computed, before which no text counts. Communication hooks that divide or
-are torch's, `no_sync` with an exchange of one's own, copies of a shard in a group of their own, and weights for unequal
-shards are not flagged.
+`backward` and the step, whether anything divides (a quotient that nothing reads does not), and whether all ranks add up
+what `to_local()` gives of a gradient after `fully_shard`; and by functions given to `register_comm_hook` that add up a
+bucket with all they call known and nothing that divides. In the run, by these collectives being called while steps were
+taken; by what the loss was multiplied with on its way from the mean over a batch to `backward`; and in a second look,
+by how large an average made by hand is against the mean of what ranks had computed, before which no text counts.
+Communication hooks that divide or are torch's, `no_sync` with an exchange of one's own, copies of a shard in a group of
+their own, and weights for unequal shards are not flagged.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_causes import never_true, scaled_hooks, surely_wrapped
 from grader.checks.source.misplaced_averages import misplaced
 from grader.checks.source.optimisation_fixes import without_world
+from grader.checks.source.scalar_means import scalar_means
 from grader.checks.source.script import Script
 from grader.checks.source.shard_sums import adds_parts
 from grader.checks.source.summing_hooks import summing_hooks
@@ -108,6 +109,15 @@ def check_source(script: Script) -> Iterable[Hit]:
             hint=adding.hint,
             where=lines(script, [adding.reduction, adding.registered]),
             fix=adding.fix,
+        )
+    for scalar in scalar_means(script):
+        yield Hit(
+            message=f"{script.at(scalar.made)} makes one number of what {script.at(scalar.gathered)} has gathered, "
+            f"{script.quote(scalar.made)}, and fills a gradient with it: numbers of different weights are mixed.",
+            hint=scalar.hint,
+            where=lines(script, [scalar.made, scalar.gathered]),
+            severity=Severity.ERROR,
+            fix=scalar.fix,
         )
 
 
