@@ -2,8 +2,9 @@
 
 ## What it finds
 A hand-written `all_reduce` of gradients on top of DDP, which has averaged them already; one that adds up without
-dividing; one that comes after the optimizer's step or before `backward`; one under a test that never holds; and one of
-the parts that ranks have of a sharded gradient, which belong to different weights.
+dividing, as may a communication hook in the place of DDP's own mean; one that comes after the optimizer's step or
+before `backward`; one under a test that never holds; and one of the parts that ranks have of a sharded gradient, which
+belong to different weights; and a mean of gathered gradients over all elements, which leaves one number.
 
 ## Why it matters
 A sum instead of a mean makes every step as many times too large as there are ranks. An average after the step
@@ -37,12 +38,13 @@ for images, labels in train_loader:
 
 ## How it is seen
 In the source, by collectives whose tensor is a gradient: what wraps the model they go over, where they stand between
-`backward` and the step, whether anything divides, and whether all ranks add up what `to_local()` gives of a gradient
-after `fully_shard`. In the run, by these collectives being called while steps were taken; by what the loss was
-multiplied with on its way from the mean over a batch to `backward`; and in a second look, by how large an average made
-by hand is against the mean of what ranks had computed, before which no text counts. A communication hook, `no_sync`
-with an exchange of one's own, copies of a shard in a group of their own, and weights for unequal shards are not
-flagged.
+`backward` and the step, whether anything divides (a quotient that nothing reads does not), and whether all ranks add up
+what `to_local()` gives of a gradient after `fully_shard`; and by functions given to `register_comm_hook` that add up a
+bucket with all they call known and nothing that divides. In the run, by these collectives being called while steps were
+taken; by what the loss was multiplied with on its way from the mean over a batch to `backward`; and in a second look,
+by how large an average made by hand is against the mean of what ranks had computed, before which no text counts.
+Communication hooks that divide or are torch's, `no_sync` with an exchange of one's own, copies of a shard in a group of
+their own, and weights for unequal shards are not flagged.
 """
 
 from __future__ import annotations
@@ -60,8 +62,10 @@ from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_causes import never_true, scaled_hooks, surely_wrapped
 from grader.checks.source.misplaced_averages import misplaced
 from grader.checks.source.optimisation_fixes import without_world
+from grader.checks.source.scalar_means import scalar_means
 from grader.checks.source.script import Script
 from grader.checks.source.shard_sums import adds_parts
+from grader.checks.source.summing_hooks import summing_hooks
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -96,6 +100,24 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=(script.location(scaled),),
             # Whoever scales gradients may have chosen the learning rate to fit.
             severity=Severity.HINT,
+        )
+    for adding in summing_hooks(script):
+        yield Hit(
+            message=f"{script.at(adding.registered)} puts {script.quote(adding.hook)} in the place of DDP's own mean. "
+            f"{script.quote(adding.reduction)} at {script.at(adding.reduction)} adds up the gradients of all ranks, "
+            "and nothing divides by their number: every step is as many times larger as there are ranks.",
+            hint=adding.hint,
+            where=lines(script, [adding.reduction, adding.registered]),
+            fix=adding.fix,
+        )
+    for scalar in scalar_means(script):
+        yield Hit(
+            message=f"{script.at(scalar.made)} makes one number of what {script.at(scalar.gathered)} has gathered, "
+            f"{script.quote(scalar.made)}, and fills a gradient with it: numbers of different weights are mixed.",
+            hint=scalar.hint,
+            where=lines(script, [scalar.made, scalar.gathered]),
+            severity=Severity.ERROR,
+            fix=scalar.fix,
         )
 
 
@@ -230,6 +252,12 @@ def check_run(evidence: Evidence) -> Observation:
     if not (hits := list(check_source(evidence.script))):
         if seen is not None:
             return flagged(_off_the_mean(seen, evidence.world_size))
+        hooks = [str(e.fields.get("hook", "")) for r in active for e in r.events("comm_hook")]
+        if any(hook and not hook.startswith("torch.") for hook in hooks):
+            return not_observable(
+                "A communication hook of the script's own takes the place of DDP's mean; what it makes of the "
+                "gradients can't be told from the collectives alone."
+            )
         if not evidence.script.averaging.all and any(w.kind == "ddp" for r in active for w in r.wraps):
             return verified("Nothing but DDP averages the gradients.")
         return not_observable(

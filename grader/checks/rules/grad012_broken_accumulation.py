@@ -39,9 +39,9 @@ for i, (images, labels) in enumerate(train_loader):
 In the source, by a step that only every n-th round reaches while every round clears, and under Accelerate by a loss
 that is divided twice, or a number of micro-batches with nothing that accumulates; the run confirms it where each
 backward pass between two steps found all gradients empty. Under DDP also by a loss that is divided by the number of
-ranks, or another constant, alone; the run tells what part of the mean went backward, and how often. Silent where
-anything else may make up for it: scaled gradients, hooks, a learning rate that is reckoned out. Several losses in one
-round, and attacks that clear on purpose, are not judged.
+ranks, alone or beside that of the micro-batches, or by another constant alone; the run tells what part of the mean went
+backward, and how often. Silent where anything else may make up for it: scaled gradients, hooks, a learning rate that is
+reckoned out. Several losses in one round, and attacks that clear on purpose, are not judged.
 """
 
 from __future__ import annotations

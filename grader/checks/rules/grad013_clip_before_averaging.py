@@ -195,24 +195,28 @@ def _inside_no_sync(script: Script, clip: ast.Call) -> Hit | None:
 
 
 def _each_micro_batch(script: Script, clip: ast.Call) -> Hit | None:
-    if not script.mentioned("no_sync"):
-        return None
+    held = script.mentioned("no_sync")
     tree = script.names.tree(clip)
     for accumulation in script.accumulations.all:
-        guard = accumulation.guard
-        if guard is None or not tree.inside(clip, accumulation.loop) or tree.inside(clip, guard):
+        loop, guard, step = accumulation.loop, accumulation.guard, accumulation.step
+        if not tree.inside(clip, loop) or (guard is not None and tree.inside(clip, guard)):
+            continue
+        if not script.updates.entries(loop, held):
             continue
         above = tree.parent.get(clip)
-        while (
-            above is not None and not isinstance(above, ast.If | ast.IfExp) and above is not accumulation.loop
-        ):
+        while above is not None and not isinstance(above, ast.If | ast.IfExp) and above is not loop:
             above = tree.parent.get(above)
-        behind = not tree.inside(accumulation.step, guard) and start(clip) > start(guard)
-        if above is accumulation.loop and not behind and start(clip) < start(accumulation.step):
+        # To what stands behind an early `continue`, only some of the rounds come.
+        if guard is None:
+            behind = any(tree.inside(e, loop) and start(e) < start(clip) for e in tree.exits)
+        else:
+            behind = not tree.inside(step, guard) and start(clip) > start(guard)
+        if above is loop and not behind and start(clip) < start(step):
             return Hit(
                 message=f"{script.at(clip)} clips at every micro-batch, but under `no_sync()` only the last one before "
-                f"{script.at(accumulation.step)} has exchanged gradients: the others are clipped rank by rank.",
-                hint="Clip once per step, under the same condition as `optimizer.step()`.",
+                f"{script.at(step)} has exchanged gradients: the others are clipped rank by rank.",
+                hint="Clip once per step, right before `optimizer.step()`"
+                + (", under the same condition." if guard is not None else f" at {script.at(step)}."),
                 where=(script.location(clip),),
             )
     return None

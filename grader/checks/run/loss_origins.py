@@ -61,10 +61,14 @@ def loss_origin(trace: Trace) -> LossOrigin | None:
 def times_the_mean(trace: Trace, made: LossOrigin) -> float:
     """How many times the mean over a rank's own batch goes backward in a step; NaN where that is not told.
 
-    Micro-batches whose sums go backward add up to the sum over the batch. Of their means, only one is the mean over it.
+    Micro-batches whose sums go backward add up to the sum over the batch, and parts of their means to as much of its
+    mean. Parts that make more than one mean were divided by another number than theirs, whatever that was.
     """
     if made.reduction == "mean":
-        return made.factor if made.num_backwards == 1 or made.factor >= 1 else math.nan
+        whole = made.factor * made.num_backwards
+        if made.num_backwards == 1 or made.factor >= 1:
+            return made.factor
+        return whole if 0 < whole <= 1 else math.nan
     sizes = [s.samples for r in trace.ranks for s in r.steps if s.n < _LOOKED_AT and s.samples]
     return made.factor * median(sizes) if made.reduction == "sum" and sizes else math.nan
 

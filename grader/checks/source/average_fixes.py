@@ -53,7 +53,11 @@ def clip_later(script: Script, clip: ast.AST, order: ReductionOrder) -> tuple[st
 def divided(script: Script, average: Average) -> tuple[str, Fix | None]:
     """For a sum over ranks: the division right behind it, in the script's own names."""
     edits, call, tensor = Edits(script), average.call, average.tensor
-    statement = script.names.tree(call).statement(call)
+    tree = script.names.tree(call)
+    vain = [n for n in script.averaging.divided_in_vain if tree.scope(n) is tree.scope(call)]
+    if vain:
+        return _in_place(script, vain[0])
+    statement = tree.statement(call)
     world = f"{edits.name('torch.distributed.get_world_size', call)}()"
     if not isinstance(tensor, ast.Name | ast.Attribute):
         return "Divide by the number of ranks, or use `op=dist.ReduceOp.AVG` (NCCL).", None
@@ -69,6 +73,18 @@ def divided(script: Script, average: Average) -> tuple[str, Fix | None]:
         return f"Divide by the number of ranks once the sum has arrived: `{line}`.", None
     edits.after(statement, line)
     return text, edits.fix("Makes a mean of the sum over ranks.")
+
+
+def _in_place(script: Script, quotient: ast.AST) -> tuple[str, Fix | None]:
+    """For a quotient that nothing reads: the same division, of the gradient itself."""
+    edits, statement = Edits(script), script.names.tree(quotient).statement(quotient)
+    told = f"{script.quote(statement)} at {script.at(statement)} makes a new tensor that nothing reads"
+    if not isinstance(quotient, ast.BinOp) or not isinstance(quotient.left, ast.Name | ast.Attribute):
+        return f"{told}: divide the gradient in place, with `/=` or `div_`.", None
+    operator = "/" if isinstance(quotient.op, ast.Div) else "*"
+    line = f"{edits.text(quotient.left)} {operator}= {edits.text(quotient.right)}"
+    edits.rewrite(statement, line)
+    return f"{told}. Divide in place: `{line}`.", edits.fix("Divides the gradient itself.")
 
 
 def of_the_step(script: Script, vain: Sequence[ast.AST]) -> tuple[str, Fix | None]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
+from grader.checks.source.lost_values import LostValues
 from grader.checks.source.ranks import Ranks
 from grader.checks.source.syntax_nodes import FUNCTIONS, Function, Loop, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
@@ -73,9 +74,10 @@ class Averaging:
         ranks: Ranks,
         training: Training,
         updates: Updates,
+        lost: LostValues,
     ) -> None:
         self._trees, self._names, self._calls, self._values = trees, names, calls, values
-        self._ranks, self._training, self._updates = ranks, training, updates
+        self._ranks, self._training, self._updates, self._lost = ranks, training, updates, lost
         self._averages: tuple[Average, ...] | None = None
         self._scaled: bool | None = None
 
@@ -101,7 +103,12 @@ class Averaging:
     @property
     def divided(self) -> bool:
         """Whether anything divides or multiplies gradients themselves."""
-        return any(self._scales(n) for t in self._trees for n in walk(t.root))
+        return any(self._scales(n) and not self._lost.has(n) for t in self._trees for n in walk(t.root))
+
+    @property
+    def divided_in_vain(self) -> list[ast.AST]:
+        """Quotients of gradients that nothing reads: the gradients stay as they were."""
+        return [n for t in self._trees for n in walk(t.root) if self._scales(n) and self._lost.has(n)]
 
     @property
     def may_exchange(self) -> bool:

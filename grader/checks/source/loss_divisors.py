@@ -39,29 +39,84 @@ def wrong_divisors(script: Script) -> Iterable[WrongDivisor]:
     if backward.args or backward.keywords or not isinstance(backward.func, ast.Attribute):
         return
     divisions = _divisions(script, backward.func.value, 0)
-    if divisions is None or len(divisions) != 1:
+    if divisions is None:
         return
-    [(node, divisor)] = divisions
+    factors = [(node, f) for node, divisor in divisions for f in _factors(divisor)]
     for accumulation in script.accumulations.all:
         every = accumulation.every
-        number = script.values.constant(every) if every is not None else UNKNOWN
-        if every is None or not isinstance(number, int) or number < 2:
+        if every is None:
             continue
-        by, ranks = script.values.constant(divisor), script.ranks.world(divisor)
-        if not ranks and (not isinstance(by, int | float) or by in (0, number)):
+        if len(factors) == 1:
+            found = _another(script, accumulation, *factors[0])
+        elif len(factors) == 2:
+            found = _ranks_too(script, every, divisions, [f for _, f in factors])
+        else:
             continue
-        edits = Edits(script)
-        edits.replace(divisor, str(number))
-        written = script.quote(divisor)
-        kind = f"{written}, the number of ranks, over which DDP averages by itself," if ranks else written
-        times = ast.unparse(divisor) if ranks else f"{by:g}"
-        yield WrongDivisor(
-            node,
-            f"divides the loss of each micro-batch by {kind} although {script.at(accumulation.step)} steps after "
-            f"{number}: what adds up is no mean, and the step is {number} / {times} times that of one large batch.",
-            f"Divide by {number}, the number of micro-batches of a step, instead of {written}.",
-            edits.fix("Divides by the number of micro-batches."),
-        )
+        if found is not None:
+            yield found
+
+
+def _another(
+    script: Script, accumulation: Accumulation, node: ast.AST, divisor: ast.expr
+) -> WrongDivisor | None:
+    """A loss that is divided by one number, which is not that of the micro-batches."""
+    number = script.values.constant(accumulation.every)
+    if not isinstance(number, int) or number < 2:
+        return None
+    by, ranks = script.values.constant(divisor), script.ranks.world(divisor)
+    if not ranks and (not isinstance(by, int | float) or by in (0, number)):
+        return None
+    edits = Edits(script)
+    edits.replace(divisor, str(number))
+    written = script.quote(divisor)
+    kind = f"{written}, the number of ranks, over which DDP averages by itself," if ranks else written
+    times = ast.unparse(divisor) if ranks else f"{by:g}"
+    return WrongDivisor(
+        node,
+        f"divides the loss of each micro-batch by {kind} although {script.at(accumulation.step)} steps after "
+        f"{number}: what adds up is no mean, and the step is {number} / {times} times that of one large batch.",
+        f"Divide by {number}, the number of micro-batches of a step, instead of {written}.",
+        edits.fix("Divides by the number of micro-batches."),
+    )
+
+
+def _ranks_too(
+    script: Script, every: ast.expr, divisions: list[tuple[ast.AST, ast.expr]], factors: list[ast.expr]
+) -> WrongDivisor | None:
+    """A loss that is divided by the number of micro-batches, and by that of the ranks as well."""
+    ranks = [f for f in factors if script.ranks.world(f)]
+    others = [f for f in factors if f not in ranks]
+    if len(ranks) != 1 or not _same(script, others[0], every):
+        return None
+    [world], [other] = ranks, others
+    node, divisor = next((n, d) for n, d in divisions if world in ast.walk(d))
+    edits = Edits(script)
+    if divisor is not world:
+        edits.replace(divisor, edits.text(other))
+    else:
+        edits.give_up()  # a division of its own, in whatever line it stands
+    return WrongDivisor(
+        node,
+        f"divides the loss of each micro-batch by {script.quote(world)}, the number of ranks, over which DDP averages "
+        f"by itself, and by {script.quote(other)} besides: each step is as many times smaller than that of one large "
+        "batch as there are ranks.",
+        f"Divide by {script.quote(other)}, the number of micro-batches of a step, alone.",
+        edits.fix("Divides by the number of micro-batches alone."),
+    )
+
+
+def _factors(divisor: ast.expr) -> list[ast.expr]:
+    if isinstance(divisor, ast.BinOp) and isinstance(divisor.op, ast.Mult):
+        return [*_factors(divisor.left), *_factors(divisor.right)]
+    return [divisor]
+
+
+def _same(script: Script, one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one number, by their values or by how they are written."""
+    number = script.values.constant(one)
+    if number is not UNKNOWN:
+        return number == script.values.constant(other)
+    return ast.unparse(one) == ast.unparse(other)
 
 
 def _scales_otherwise(script: Script) -> bool:
@@ -92,7 +147,8 @@ def _divisions(script: Script, node: ast.AST, depth: int) -> list[tuple[ast.AST,
             return None if before is None else [*before, (node, node.args[0])]
     if isinstance(node, ast.Call):
         return [] if takes_the_mean(script, node) else None
-    made = script.values.origins(node)
+    # `loss = loss / n`: of an earlier round's quotient nothing is left where this round has made a loss.
+    made = [o for o in script.values.origins(node) if getattr(o, "left", None) is not node]
     changes = [o for o in made if isinstance(o, ast.AugAssign)]
     begun = [o for o in made if not isinstance(o, ast.AugAssign)]
     if len(begun) != 1 or begun[0] is node or not all(isinstance(c.op, ast.Div) for c in changes):

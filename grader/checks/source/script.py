@@ -22,6 +22,7 @@ from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_sharding import Sharding
 from grader.checks.source.loop_owners import LoopOwners
+from grader.checks.source.lost_values import LostValues
 from grader.checks.source.meshes import Meshes
 from grader.checks.source.metric_reductions import Reductions
 from grader.checks.source.networks import Networks
@@ -97,7 +98,14 @@ class Script:
             self.names, self.graph, self.values, self.guards, self.training, self.updates
         )
         self.averaging = Averaging(
-            trees, self.names, self.graph, self.values, self.ranks, self.training, self.updates
+            trees,
+            self.names,
+            self.graph,
+            self.values,
+            self.ranks,
+            self.training,
+            self.updates,
+            LostValues(self.names, self.scopes, self.graph),
         )
         self._lines: dict[str, list[str]] = {}
 

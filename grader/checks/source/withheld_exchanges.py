@@ -13,6 +13,7 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.gradient_causes import steps_held_back
 from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.summing_hooks import hook_of
 from grader.checks.source.sync_switches import Switch, turned_off
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.syntax_tree import Tree
@@ -181,13 +182,8 @@ def _has_one_rank(script: Script, call: ast.expr) -> bool:
 
 def _silent_hooks(script: Script) -> Iterable[Withheld]:
     for call in script.called("register_comm_hook"):
-        hook = script.argument(call, "hook") or (call.args[1] if len(call.args) > 1 else None)
-        body = hook if isinstance(hook, ast.Lambda) else script.graph.definition(hook) if hook else None
-        if (
-            hook is None
-            or not isinstance(body, ast.Lambda | ast.FunctionDef)
-            or not _sends_nothing(script, body)
-        ):
+        hook, body = hook_of(script, call)
+        if hook is None or body is None or not _sends_nothing(script, body):
             continue
         edits, statement = Edits(script), script.names.tree(call).statement(call)
         if isinstance(statement, ast.Expr) and statement.value is call:
@@ -202,7 +198,7 @@ def _silent_hooks(script: Script) -> Iterable[Withheld]:
         )
 
 
-def _sends_nothing(script: Script, body: ast.Lambda | ast.FunctionDef) -> bool:
+def _sends_nothing(script: Script, body: ast.AST) -> bool:
     """Whether all that a function calls is a method of its own values, or torch's and no exchange."""
     for node in walk(body):
         if not isinstance(node, ast.Call):

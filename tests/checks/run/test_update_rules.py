@@ -313,6 +313,22 @@ def test_ddp_alone_averages(tell: Any) -> None:
     assert tell.honest().observation("GRAD008").state is CLEAN
 
 
+@pytest.mark.parametrize(
+    ("hook", "state"),
+    [
+        ("__main__.half_bytes", UNSEEN),
+        ("torch.distributed.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook", CLEAN),
+    ],
+)
+def test_what_a_hook_of_the_scripts_own_makes_is_no_average_by_ddp(
+    tell: Any, hook: str, state: State
+) -> None:
+    story = tell.honest()
+    for r in story.ranks:
+        r.event("comm_hook", 9, hook=hook)
+    assert story.observation("GRAD008").state is state
+
+
 SUMMED_LOSS = """import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -355,6 +371,27 @@ def test_a_sum_that_is_divided_by_samples_and_ranks(tell: Any, loss: str, factor
     assert look.state is FLAGGED
     assert look.hits[0].where[0].line == 10
     assert look.hits[0].hint.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("divisor", "factor", "state"),
+    [("4 * world", 1 / 8, FLAGGED), ("4", 1 / 4, CLEAN), ("world", 1 / 2, CLEAN)],
+)
+def test_micro_batches_that_are_divided_by_the_ranks_as_well(
+    tell: Any, divisor: str, factor: float, state: State
+) -> None:
+    story = tell.Story()
+    story.text = DIVIDED_BY_RANKS.replace("/ world)", f"/ ({divisor}))")
+    story.group()
+    story.wrap("ddp")
+    for r in story.ranks:
+        for _ in range(4):
+            r.event("backward", 9, function="NllLoss", reduction="mean", factor=factor)
+            story.step(r.rank, (1.0, 2.0), samples=32, backwards=4)
+    look = story.observation("GRAD008")
+    assert look.state is state
+    if state is FLAGGED:
+        assert "went backward as 0.5 times the mean over its batch" in look.hits[0].message
 
 
 WEIGHED_LOSS = """\
