@@ -364,7 +364,7 @@ def test_a_whole_pass_that_drops_its_last_batch(tell: Any) -> None:
 
 def test_the_same_share_on_every_rank_is_no_whole_set(tell: Any) -> None:
     """Ranks that all take themselves for rank 0; a set that is cut off from the training samples is whole as it is."""
-    first = {0: range(0, 30, 2), 1: range(0, 30, 2)}
+    first = {rank: list(range(0, 30, 2)) for rank in range(2)}
     text = "import torch; from torch.utils.data import Subset; mine = range(rank, len(val), world_size)\n"
     hit = left_out(tell, text + LOADER.format("Subset(val, mine)", ""), first, size=15)
     assert "scored 15 of 30 validation samples: 15 were left out" in hit.message
