@@ -59,6 +59,7 @@ from grader.checks.source.share_causes import (
     salted,
     shares_of,
 )
+from grader.checks.source.untold_samplers import untold_samplers
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -179,6 +180,8 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
     elif len(told) == 1 and len(epoch.shards) > 1:
         cause = f" Every sampler was told that its rank is {told[0]}, so all take the same share."
         hint = "Pass `rank=dist.get_rank()` to the sampler, or leave it out: it asks the process group by itself."
+    numbers_told = {s.rank: s.sampler_epoch for s in epoch.shards if s.sampler_epoch is not None}
+    apart = not cause and len(set(numbers_told.values())) > 1
     sources = list(shares_of(script, stream.site)) if len(told) == 1 else []
     ranked = [s for s in own_seeds(script, stream.site) if names_rank(script, s)]
     sources += ranked or own_cuts(script, stream.site)
@@ -205,6 +208,11 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
     for order in orders[:1]:
         sources, hint = [order], divided(script, order)
         cause = f" {script.at(order)} draws the order that they read by."
+    if apart and not cause:
+        which = listed(f"{n} on rank {r}" for r, n in numbers_told.items())
+        cause = f" The samplers were told different epochs ({which}), so each rank divides another shuffle."
+        hint = "Call `set_epoch(epoch)` on every rank, with the same number."
+        sources = [found.where for found in untold_samplers(script)]
     text = salted(script, stream.site) or (None if cause else overlap_cause(script, min(numbers)))
     if text is not None:
         sources, cause, hint = list(text.nodes), f" {text.says}", text.hint

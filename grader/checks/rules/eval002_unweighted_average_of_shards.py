@@ -70,7 +70,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import count, ranks
+from grader.checks.phrases import count, listed, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source import rank_dependent_shares as unequal
 from grader.checks.source.averaged_ratios import averaging, bent_before, means_of_batches, ratios_of
@@ -182,7 +182,7 @@ def _reported_as_sum(script: Script, reduction: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ratios that the source averages over shares which the run showed to be unequal."""
-    from grader.checks.run.validation_passes import combining, divided_passes, uneven_batches
+    from grader.checks.run.validation_passes import combining, divided_passes
 
     hits = list(check_source(evidence.script))
     good = ""
@@ -200,7 +200,8 @@ def check_run(evidence: Evidence) -> Observation:
             continue
         told = ", ".join(f"rank {r}: {n:,}" for r, n in list(sizes.items())[:8])
         if hits and joined:
-            batches = uneven_batches(evidence.trace, parts[-1].epoch.shards)
+            uneven = [s.sizes for s in parts[-1].epoch.shards if s.loader and len(set(s.sizes)) > 1]
+            batches = f"batches of {listed(sorted(set(uneven[0])))} samples" if uneven else ""
             return flagged(*(_measured(evidence.script, h, (told, batches), sizes) for h in hits))
         if joined and all((c.numel or 0) > 1 for c in joined):
             good = f"The shares differ ({told}), and several numbers were reduced together, as counts are."

@@ -34,7 +34,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by the indices that all ranks' validation loaders delivered in one pass, against the validation set: which
-are missing, and whether others came several times, tells what kept them out, and the text names the line. A
+are missing, and whether others came several times, tells what kept them out, and the text names the line; so do ranks
+that all went through the same part of the set. A
 metric that equals the trusted score of the same weights to six digits shows that repeated samples were counted once.
 In the source, by a sampler that pads, or `drop_last=True`, on a loader that is evaluated.
 """
@@ -151,15 +152,16 @@ def _is_sampler(script: Script, node: ast.expr) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation passes with samples left out (warning) or repeated (hint)."""
     from grader.checks.run.evaluation_passes import unseen
-    from grader.checks.run.validation_passes import divided_passes
+    from grader.checks.run.validation_passes import divided_passes, same_part
 
     good: list[str] = []
     for stream in evidence.ledger.validation:
         parts = divided_passes(evidence.ledger, stream)
+        alike = same_part(evidence.ledger, stream)
         dropped = [p for p in parts if p.num_missing]
         padded = [p for p in parts if p.num_padded]
-        if dropped:
-            return flagged(_dropped(evidence, stream, dropped))
+        if dropped or alike:
+            return flagged(_dropped(evidence, stream, dropped or list(alike)))
         if padded and not _counted_once(evidence, padded):
             return flagged(_padded(stream, padded))
         if padded:
@@ -170,7 +172,7 @@ def check_run(evidence: Evidence) -> Observation:
             total = count(parts[0].num_expected or 0, "validation sample")
             good.append(f"All {total} were scored, each on one rank.")
         elif not parts:
-            good += _whole(stream)
+            good += _whole(stream, evidence.ledger.num_validation or 0)
     short = _cut_short(evidence)
     if short is not None:
         return flagged(short)
@@ -181,12 +183,13 @@ def check_run(evidence: Evidence) -> Observation:
     )
 
 
-def _whole(stream: Stream) -> list[str]:
+def _whole(stream: Stream, mounted: int) -> list[str]:
+    expected = mounted if stream.split == "validation" else 0
     whole = [
         s
         for e in stream.epochs
         for s in e.shards
-        if s.exhausted and s.loader and s.num_samples == s.loader.size
+        if s.exhausted and s.loader and s.num_samples == s.loader.size and s.num_samples >= expected
     ]
     if not whole:
         return []

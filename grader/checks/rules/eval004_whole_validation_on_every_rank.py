@@ -114,13 +114,16 @@ def check_source(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation streams that every rank went through in full."""
     from grader.checks.run.replica_comparison import in_parts_by_hand
-    from grader.checks.run.validation_passes import divided_passes, whole_ranks
+    from grader.checks.run.validation_passes import divided_passes, same_part, whole_ranks
 
     good = ""
     for stream in evidence.ledger.validation:
         whole = whole_ranks(evidence.ledger, stream)
         if divided_passes(evidence.ledger, stream):
             return verified("Each rank validated on its own part of the set.")
+        for part in same_part(evidence.ledger, stream)[:1]:
+            scored = f"{part.epoch.num_distinct:,} of {part.num_expected:,} validation samples"
+            return not_observable(f"{ranks(part.epoch.ranks)} all took the same part of the set, {scored}.")
         if len(whole) == evidence.ledger.num_shares > 1 and in_parts_by_hand(evidence.trace):
             return not_observable(
                 f"{in_parts_by_hand(evidence.trace)}: those have to score the same samples."

@@ -2,8 +2,8 @@
 
 ## What it finds
 `reduce` whose result is used on a rank that doesn't get it; a collective's return value, which is None, taken for its
-result; an in-place collective on a temporary tensor, or one in the
-background that nobody waits for; a mean that is summed over the ranks and reported undivided, or averaged by the
+result; an in-place collective on a temporary tensor, or one in the background that nobody waits for; a ratio of two
+sums of which one alone was reduced; a mean that is summed over the ranks and reported undivided, or averaged by the
 collective and divided once more; a running sum that is reduced in place in every round of its loop, and a tensor that
 is reduced in place twice, the second time perhaps a view of it.
 
@@ -69,6 +69,7 @@ from grader.checks.source.causes import lines
 from grader.checks.source.dropped_results import unwaited
 from grader.checks.source.empty_results import empty_results
 from grader.checks.source.extreme_counts import extreme_of_counts
+from grader.checks.source.half_reduced import half_reduced
 from grader.checks.source.node_text import node_text
 from grader.checks.source.reduction_fixes import (
     added_up,
@@ -113,6 +114,15 @@ def check_source(script: Script) -> Iterable[Hit]:
             yield hit
     for again in repeated_sums(script):
         yield Hit(again.says, again.hint, lines(script, again.nodes), fix=again.fix)
+    for half in half_reduced(script):
+        other, sums = script.quote(half.own), script.quote(half.reduced)
+        yield Hit(
+            message=f"{script.at(half.call)} brings {sums} together over the ranks, and {script.at(half.ratio)} holds "
+            f"it against {other}, which only this rank counted: {script.quote(half.ratio)}. One side is that of all "
+            "ranks and the other that of one: the ratio is wrong by a factor of the number of ranks.",
+            hint=half.hint,
+            where=tuple(script.location(n) for n in (half.ratio, half.call)),
+        )
 
 
 def _lost(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:

@@ -65,6 +65,7 @@ from grader.checks.source.cleared_gradients import steps_on_cleared
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop, ancestors, start
+from grader.checks.source.uncalled_methods import parentheses, uncalled
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -105,14 +106,17 @@ def _never_cleared(script: Script) -> Iterable[Hit]:
         if not loops or any(_may_clear(script, loop) for loop in loops):
             continue
         step = updates.entries(loops[0], updates.steps)[0]
+        named = uncalled(script, "zero_grad")
         yield Hit(
             message=f"{script.at(backward)} adds its gradients to those of all steps before: nothing in the loop of "
             f"{script.at(loops[0])}, which steps in {script.at(step)}, ever clears them. Each step goes where the sum "
             "of all batches so far points.",
-            hint="Call `optimizer.zero_grad()` once per step, before `backward` or right after `optimizer.step()`.",
-            where=(script.location(backward),),
+            hint=parentheses(script, named[0])
+            if named
+            else "Call `optimizer.zero_grad()` once per step, before `backward` or right after `optimizer.step()`.",
+            where=tuple(script.location(n) for n in (*named[:1], backward)),
             severity=Severity.ERROR,
-            fix=_clearing(script),
+            fix=None if named else _clearing(script),
         )
 
 

@@ -54,6 +54,8 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.causes import stands_at
+from grader.checks.source.collectives import INIT
+from grader.checks.source.early_opens import EarlyOpen, opened_early
 from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
 from grader.checks.source.rank_order import in_turn, main_waits, under_lock
@@ -98,8 +100,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         c for c in fetching if script.guards.on_every_rank(c) and not in_turn(script, c, fetching, _WORDS)
     ]
     found.sort(key=lambda c: (script.location(c).path, start(c)))
-    yield from _read_too_early(script, fetching)
-    yield from _read_before_meeting(script, fetching)
+    yield from _read_while_downloading(script, fetching)
     together = {c: wait for c in found if (wait := main_waits(script, c)) is not None}
     for call, wait in together.items():
         yield Hit(
@@ -124,6 +125,11 @@ def check_source(script: Script) -> Iterable[Hit]:
     )
 
 
+def _read_while_downloading(script: Script, fetching: list[ast.Call]) -> Iterable[Hit]:
+    yield from _read_too_early(script, fetching)
+    yield from _read_before_meeting(script, fetching)
+
+
 def _read_too_early(script: Script, fetching: list[ast.Call]) -> Iterable[Hit]:
     """`download=rank == 0` on every rank: the others open the files in the same call, before rank 0 has fetched any."""
     for call in script.calls_given("download"):
@@ -143,28 +149,23 @@ def _read_too_early(script: Script, fetching: list[ast.Call]) -> Iterable[Hit]:
 
 
 def _read_before_meeting(script: Script, fetching: list[ast.Call]) -> Iterable[Hit]:
-    """`if rank != 0: data = MNIST(root)` right after rank 0's download, with no barrier in between."""
-    for fetch in fetching:
-        tree, guard = script.names.tree(fetch), script.guards.partial(fetch)
-        name = script.names.qualified(fetch.func) or ""
-        if (
-            guard is None
-            or guard.condition.which is not RankSet.MAIN
-            or not name.startswith("torchvision.datasets.")
-        ):
-            continue
-        for call in script.calls(name):
-            other = script.guards.partial(call)
-            beside = script.names.tree(call) is tree and tree.scope(call) is tree.scope(fetch)
-            if other is None or other.condition.which is not RankSet.OTHERS or not beside or call in fetching:
-                continue
-            if not in_turn(script, call, fetching, _WORDS):
-                yield Hit(
-                    message=f"{script.at(call)} opens on the other ranks what {script.at(fetch)} is still downloading "
-                    "on rank 0: nothing makes them wait, and a barrier further down comes too late.",
-                    hint=f"Put `dist.barrier()` between {script.at(fetch)} and {script.at(call)}, on every rank.",
-                    where=(script.location(call),),
-                )
+    """Rank 0 downloads, and the others open the files with no barrier in between; what opens all of them is one."""
+    meet = bool(script.calls(INIT) or script.training.framework)  # ranks without a group can't
+    early = opened_early(script, fetching, _WORDS) if meet else ()
+    together: dict[ast.AST | None, list[EarlyOpen]] = {}
+    for one in early:
+        function = script.names.tree(one.call).function(one.call)
+        together.setdefault(function if one.everywhere else one.call, []).append(one)
+    for found in together.values():
+        found.sort(key=lambda one: start(one.call))
+        call, fetch = found[0].call, found[-1].fetch
+        who = "all ranks" if found[0].everywhere else "the other ranks"
+        yield Hit(
+            message=f"{script.at(call)} opens on {who} what {script.at(fetch)} is still downloading "
+            "on rank 0: nothing makes the others wait, and a barrier further down comes too late.",
+            hint=f"Put `dist.barrier()` between {script.at(fetch)} and {script.at(call)}, on every rank.",
+            where=tuple(script.location(one.call) for one in found),
+        )
 
 
 def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
@@ -227,6 +228,9 @@ def check_run(evidence: Evidence) -> Observation:
             "Ranks asked for the data one after the other: a collective or a lock stands between their downloads."
         )
     if any(asked.values()):
+        if any(_read_while_downloading(evidence.script, list(_downloads(evidence.script)))):
+            # The files may have been there before, and then nobody came too early.
+            return not_observable("When the other ranks opened what one rank downloads is not recorded.")
         return verified(f"{ranks(r for r, e in asked.items() if e)} alone asked for a download.")
     return (
         idle("No rank asked for a download.")

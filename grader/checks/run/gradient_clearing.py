@@ -11,6 +11,7 @@ from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines
 from grader.checks.source.cleared_gradients import cleared_in_part, steps_on_cleared
 from grader.checks.source.script import Script
+from grader.checks.source.uncalled_methods import parentheses, uncalled
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Step
 
@@ -78,7 +79,9 @@ def never_cleared(script: Script, kept: Looks) -> Hit:
         for name, gradient in zip(s.grad_names, s.grads or (), strict=False)
     )
     what, whose, hint = "", f"all of rank {rank.rank}'s gradients", f"Call {_ONCE}."
-    clears = cleared_in_part(script) if cleared else []
+    named = [] if cleared else uncalled(script, "zero_grad")
+    hint = parentheses(script, named[0]) if named else hint
+    clears = cleared_in_part(script) if cleared else [*named]
     if cleared:
         what, whose = "all ", f"those of {listed([f'`{name}`' for name in names], 4)}"
         some = f", instead of clearing some at {script.at(clears[0])}" if clears else ""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, count, place, told_once
+from grader.checks.phrases import at, count, place, ranks, told_once
 from grader.checks.run.epoch_shards import EpochShards, Shard
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.validation_passes import Parts
@@ -31,6 +31,8 @@ class LeftOut:
 def why_left_out(evidence: Evidence, stream: Stream, parts: Parts) -> LeftOut:
     """The cause that fits which samples came how often."""
     epoch, missing = parts.epoch, parts.num_missing or 0
+    if parts.num_padded is None:
+        return _alike(evidence, stream, parts)
     # A sampler may fill each share up by a sample before the loader drops; more than that is no filling up.
     if (parts.num_padded or 0) > len(epoch.shards):
         return _repeated(evidence, stream, epoch)
@@ -46,6 +48,20 @@ def why_left_out(evidence: Evidence, stream: Stream, parts: Parts) -> LeftOut:
         f"{at(stream.site, 'The validation loader')} goes through shares that don't add up to the set: {seen}{by}.",
         f"Cut shares that leave nothing over: rank r takes `{left_out.each_once(script, site)}`. They may differ by a "
         "sample in length.",
+        told_once((*lines(script, cuts), *place(site))),
+    )
+
+
+def _alike(evidence: Evidence, stream: Stream, parts: Parts) -> LeftOut:
+    """Each rank cut out the same part, so the shares of other ranks fell to none."""
+    script, site = evidence.script, stream.site
+    cuts = list(left_out.cut_out(script, site))[:1]
+    by = f", cut out with {script.quote(cuts[0])}" if cuts else ""
+    return LeftOut(
+        f"{at(site, 'The validation loader')} goes through the same part on {ranks(parts.epoch.ranks).lower()}{by}: "
+        "nobody scores the others.",
+        f"Let rank r take `{left_out.each_once(script, site)}`, and let `rank` be what `dist.get_rank()` says after "
+        "`init_process_group`: it has to differ on each rank.",
         told_once((*lines(script, cuts), *place(site))),
     )
 

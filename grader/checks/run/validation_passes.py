@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.phrases import at, listed, ranks
-from grader.checks.run.epoch_shards import EpochShards, Shard
+from grader.checks.phrases import at, ranks
+from grader.checks.run.epoch_shards import EpochShards
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.neighbouring_passes import samples_besides
 from grader.checks.run.parallel_layout import Layout
@@ -80,6 +79,21 @@ def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
         if exact and epoch.complete:
             missing = max(0, expected - len(epoch.union | samples_besides(ledger, stream, epoch)))
         found.append(Parts(epoch, expected, padded, missing))
+    return tuple(found)
+
+
+def same_part(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
+    """Passes in which all ranks drew the very same part of the mounted set, and no loader of any rank the rest."""
+    alike = [s for s in ledger.validation if s.root == stream.root]
+    scored = frozenset().union(*(e.union for s in alike for e in s.epochs))
+    found = []
+    for epoch in stream.epochs if stream.split == "validation" else ():
+        expected = _expected(ledger, stream, epoch)
+        held = max((s.loader.size or 0 for s in epoch.shards if s.loader), default=0)
+        # A loader over the whole set that is left early, or drops a batch, keeps its samples from no rank.
+        part = expected is not None and 0 < held < expected and epoch.complete
+        if part and expected is not None and _seen_by_all(ledger, stream, epoch) and len(scored) < expected:
+            found.append(Parts(epoch, expected, None, expected - len(scored)))
     return tuple(found)
 
 
@@ -270,20 +284,3 @@ def _same_numbers(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:
         or stream.split != "validation"
         or stream.root_size >= ledger.num_validation
     )
-
-
-def uneven_batches(trace: Trace, shards: Iterable[Shard]) -> str:
-    """`batches of 20 and 100 samples`, where some rank's validation came in batches of several sizes; else ""."""
-    for shard in shards:
-        if shard.loader is None:
-            continue
-        sizes = {
-            b.size
-            for r in trace.ranks
-            if r.rank == shard.rank
-            for b in r.batches
-            if b.loader == shard.loader.id
-        }
-        if len(sizes) > 1:
-            return f"batches of {listed(sorted(sizes))} samples"
-    return ""

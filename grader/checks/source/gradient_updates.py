@@ -264,7 +264,8 @@ class Updates:
         return isinstance(call.func, ast.Attribute) and self.stepped(call) is not None
 
     def _find_clears(self, tree: Tree) -> Iterable[ast.AST]:
-        yield from tree.attribute_loads.get("zero_grad", ())
+        named = tree.attribute_loads.get("zero_grad", ())
+        yield from (n for n in named if not isinstance(tree.parent.get(n), ast.Expr))
         yield from (node for node, value in _stores(tree) if _is_empty(value))
         yield from (c for c in tree.called("delattr") if len(c.args) > 1 and literal(c.args[1]) == "grad")
         yield from (t for d in tree.deletions for t in d.targets if getattr(t, "attr", "") == "grad")

@@ -10,6 +10,8 @@ from typing import TypeGuard
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 
+_BATCHES = "torch.utils.data.BatchSampler"
+
 
 @dataclass(frozen=True, slots=True)
 class MissedEpoch:
@@ -52,6 +54,8 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
             through = f"; so does the test at {script.at(tests[0])}" if tests else ""
             where = "there and in that test" if tests else "there"
             meant = _written(call.func.value, part) or _named(script, call, {made: "", loader: f".{part}"})
+            if meant == owner:
+                meant = "what makes the loader's order"  # nothing is put in its own place
             yield MissedEpoch(
                 call,
                 tests,
@@ -105,7 +109,11 @@ def _order_makers(script: Script, loader: ast.Call) -> Iterable[tuple[ast.AST, s
             owner = script.graph.built_class(made)
             if owner is not None and script.graph.method(owner, "set_epoch") is not None:
                 yield made, part
-    yield from ((made, "sampler") for made in script.training.distributed_samplers(loader))
+    batched = script.argument(loader, "batch_sampler")
+    made_of = script.values.origins(batched) if isinstance(batched, ast.expr) else ()
+    inside = any(isinstance(m, ast.Call) and script.names.qualified(m.func) == _BATCHES for m in made_of)
+    part = "batch_sampler.sampler" if inside else "sampler"
+    yield from ((made, part) for made in script.training.distributed_samplers(loader))
 
 
 def _tests_of(script: Script, call: ast.Call, owner: ast.expr) -> Iterable[ast.expr]:

@@ -522,6 +522,21 @@ def test_a_test_that_asks_another_object_for_set_epoch(tell: Any) -> None:
     )
 
 
+def test_a_batch_sampler_has_the_sampler_that_is_to_be_told(tell: Any) -> None:
+    story = tell.Story()
+    story.text = (
+        ASKS_ANOTHER.replace("batch_sampler", "sampler")
+        .replace("batch_size=8, sampler=sampler", "batch_sampler=BatchSampler(sampler, 8, False)")
+        .replace("import ", "import BatchSampler, ")
+    )
+    for _ in range(3):
+        story.epoch(tell.strided(96, 2), sampler_epoch=0, site=tell.site(4))
+    (hit,) = story.observation("DATA002").hits
+    assert hit.hint.startswith(
+        "Write `loader.batch_sampler.sampler` instead of `loader.sampler`, there and in that test"
+    )
+
+
 TELLS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
 
 for_training = DistributedSampler(data)
@@ -719,6 +734,36 @@ def test_slices_that_reach_a_few_samples_too_far(tell: Any) -> None:
     look = story.observation("DATA003")
     assert look.state is FLAGGED
     assert look.hits[0].details["shared"] == 3
+
+
+TELLS_RANK_0 = """import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+dist.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(model)
+loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
+for epoch in range(3):
+    if dist.get_rank() == 0:
+        loader.sampler.set_epoch(epoch)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+def test_ranks_that_are_told_different_epochs(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TELLS_RANK_0
+    for epoch in range(3):
+        drawn = {0: tell.strided(96, 2, epoch)[0], 1: tell.strided(96, 2, 0)[1]}
+        story.epoch(drawn, site=tell.site(5), sampler_epoch=epoch)
+        rank = story.ranks[1]
+        rank.fields["passes"] = [tell.replace(p, sampler_epoch=0) for p in rank.fields["passes"]]
+    (hit,) = story.observation("DATA003").hits
+    assert "told different epochs" in hit.message
+    assert "same seed" not in hit.hint
+    assert "on every rank" in hit.hint
+    assert hit.where[0].line == 8
 
 
 # ---- DATA004 -----------------------------------------------------------------------------------------------------

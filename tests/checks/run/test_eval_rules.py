@@ -362,6 +362,29 @@ def test_a_whole_pass_that_drops_its_last_batch(tell: Any) -> None:
     assert look.hits[0].severity is Severity.WARNING
 
 
+def test_the_same_share_on_every_rank_is_no_whole_set(tell: Any) -> None:
+    """Ranks that all take themselves for rank 0; a set that is cut off from the training samples is whole as it is."""
+    first = {rank: list(range(0, 30, 2)) for rank in range(2)}
+    text = "import torch; from torch.utils.data import Subset; mine = range(rank, len(val), world_size)\n"
+    hit = left_out(tell, text + LOADER.format("Subset(val, mine)", ""), first, size=15)
+    assert "scored 15 of 30 validation samples: 15 were left out" in hit.message
+    assert "the same part on ranks 0 and 1, cut out with `range(rank" in hit.message
+    assert "what `dist.get_rank()` says after" in hit.hint
+    story = trained(tell)
+    story.validate(first, size=15, num_replicas=None)
+    assert story.observation("EVAL004").state is UNSEEN
+    story = trained(tell)
+    story.validate(first, size=15, num_replicas=None, split="train")
+    assert story.observation("EVAL003").state is CLEAN
+    story = trained(tell)
+    for start in (0, 1):
+        half = range(start, 30, 2)
+        story.validate(
+            {0: half, 1: half}, name=f"half {start}", site=tell.site(40 + start), size=15, num_replicas=None
+        )
+    assert story.observation("EVAL003").state is not FLAGGED, "both halves of the set, one after the other"
+
+
 def test_validation_divided_without_a_rest(tell: Any) -> None:
     assert tell.honest().observation("EVAL003").state is CLEAN
 

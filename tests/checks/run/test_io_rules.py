@@ -336,6 +336,20 @@ def test_rank_0_alone_downloads(tell: Any) -> None:
     assert "Rank 0 alone" in story.observation("IO003").reason
 
 
+def test_rank_0_alone_downloads_and_nobody_waits(tell: Any) -> None:
+    """With the files in place a run goes well: it is no proof against what the text shows."""
+    story = tell.Story()
+    story.group()
+    ask(story, 0)
+    story.text = (
+        "from torchvision import datasets; import torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "if dist.get_rank() == 0: datasets.FashionMNIST('data', download=True)\n"
+        "train_set = datasets.FashionMNIST('data')\n"
+    )
+    assert story.observation("IO003").state is UNSEEN
+
+
 def test_no_download_at_all(tell: Any) -> None:
     assert tell.honest().observation("IO003").state is CLEAN
 

@@ -187,6 +187,14 @@ def test_gradients_of_some_layers_that_nobody_clears(tell: Any) -> None:
     assert "instead of clearing some at `train.py:4`" in hit.hint
 
 
+def test_zero_grad_without_parentheses(tell: Any) -> None:
+    story = steps(tell.Story(), empty=0, kept=("conv.weight", "fc.weight", "fc.bias"))
+    story.text = "for x, y in loader:\n    optimizer.zero_grad\n"
+    hit = story.observation("GRAD006").hits[0]
+    assert hit.hint.startswith("Write `optimizer.zero_grad()` at `train.py:2`: without the parentheses")
+    assert hit.where[0].line == 2
+
+
 def test_gradients_cleared_each_time(tell: Any) -> None:
     assert steps(tell.Story(), empty=1).observation("GRAD006").state is CLEAN
 
