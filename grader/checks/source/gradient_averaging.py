@@ -15,7 +15,6 @@ from grader.checks.source.library_names import Names
 from grader.checks.source.lost_values import LostValues
 from grader.checks.source.ranks import Ranks
 from grader.checks.source.syntax_nodes import FUNCTIONS, Function, Loop, name_of, start, walk
-from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Training
 from grader.checks.source.value_sources import Values
 
@@ -67,7 +66,6 @@ class Averaging:
 
     def __init__(
         self,
-        trees: tuple[Tree, ...],
         names: Names,
         calls: Calls,
         values: Values,
@@ -76,7 +74,7 @@ class Averaging:
         updates: Updates,
         lost: LostValues,
     ) -> None:
-        self._trees, self._names, self._calls, self._values = trees, names, calls, values
+        self._trees, self._names, self._calls, self._values = names.trees, names, calls, values
         self._ranks, self._training, self._updates, self._lost = ranks, training, updates, lost
         self._averages: tuple[Average, ...] | None = None
         self._scaled: bool | None = None

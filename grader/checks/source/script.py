@@ -98,7 +98,6 @@ class Script:
             self.names, self.graph, self.values, self.guards, self.training, self.updates
         )
         self.averaging = Averaging(
-            trees,
             self.names,
             self.graph,
             self.values,
