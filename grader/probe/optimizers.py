@@ -202,9 +202,8 @@ def _asleep(trained: list[TrackedModel]) -> bool:
     found = False
     for known in trained:
         modes, model = known.modes, known.model()
-        if model is not None and (
-            modes.in_training or modes.lines
-        ):  # of a model in parts, the outermost alone
+        # Of a model in parts, the outermost alone notes its passes.
+        if model is not None and (modes.in_training or modes.lines):
             found |= modes.step(model, known.wrap)
     return found
 

@@ -50,6 +50,7 @@ from grader.checks.phrases import at, count, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.divergence import Divergence
 from grader.checks.source.guard_fixes import above_own_test, value_of_some
+from grader.checks.source.node_text import node_text
 from grader.checks.source.rank_dependent_shares import in_order, is_unordered
 from grader.checks.source.ranks import Strength
 from grader.checks.source.script import Script
@@ -288,7 +289,7 @@ def _gathered(script: Script, sites: Sequence[Frame | Site | None]) -> str:
         calls = (c for t in script.trees if site and t.path == site.path for c in t.called("all_gather"))
         for call in calls:
             if site is not None and call.lineno == site.line and len(call.args) > 1:
-                parts, own = (script.quote(part).strip("`") for part in call.args[:2])
+                parts, own = (node_text(script, part) for part in call.args[:2])
                 return (
                     f"`{own}` is longer on some ranks, and `all_gather` takes tensors of one shape alone. Gather "
                     f"objects, which may differ: `{parts} = [None] * dist.get_world_size()`, "

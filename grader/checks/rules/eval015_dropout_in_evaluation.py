@@ -75,6 +75,7 @@ from collections.abc import Iterable
 from grader.checks.rule import Hit
 from grader.checks.source.constant_dropout import ConstantDropout, constant_dropouts
 from grader.checks.source.edits import Edits
+from grader.checks.source.node_text import node_text
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -109,18 +110,15 @@ def _why(found: ConstantDropout) -> str:
 
 def _hint(script: Script, found: ConstantDropout) -> str:
     if not found.argument:
-        return f"Build the layer once, in `__init__` (`self.dropout = {_plain(script, found.call)}`), and call it here."
+        built = node_text(script, found.call)
+        return f"Build the layer once, in `__init__` (`self.dropout = {built}`), and call it here."
     if found.argument == "dropout_p" and found.rate is not None:
-        told = f"`dropout_p={_plain(script, found.rate)} if self.training else 0.0`"
+        told = f"`dropout_p={node_text(script, found.rate)} if self.training else 0.0`"
     else:
         told = f"`{found.argument}=self.training`"
     return (
         f"Pass {told}." if found.method else f"Pass {told}, with `self.training` handed over by the network."
     )
-
-
-def _plain(script: Script, node: ast.expr) -> str:
-    return script.quote(node).strip("`")
 
 
 def _fix(script: Script, found: ConstantDropout) -> Fix | None:

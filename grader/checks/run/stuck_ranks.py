@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at
+from grader.checks.source.causes import stands_at
 from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.unmet_collectives import UnmetCollective, unmet_collectives
@@ -63,10 +64,10 @@ def stuck_ranks(evidence: Evidence) -> tuple[StuckRank, ...]:
     stuck = tuple(_stuck(evidence.script, r) for r in evidence.record.ranks)
     if ending is Ending.DEADLOCKED:
         return stuck
-    unmet = [evidence.script.location(one.call) for one in unmet_collectives(evidence.script)]
+    unmet = unmet_collectives(evidence.script)
     waiting = {s.rank for s in guarded_ranks(stuck)}
     frames = [f for r in evidence.record.ranks if r.rank in waiting and r.waiting for f in r.waiting.frames]
-    met = any(_covers(place, f) for f in frames for place in unmet)
+    met = any(stands_at(evidence.script, one.call, f) for f in frames for one in unmet)
     return stuck if met else ()
 
 
@@ -98,11 +99,10 @@ def _one_call_ahead(script: Script, stuck: tuple[StuckRank, ...]) -> tuple[Unmet
 
 
 def _waits_again(script: Script, unmet: UnmetCollective, stuck: tuple[StuckRank, ...]) -> bool:
-    places = [script.location(c.call) for c in unmet.collectives]
     main = unmet.guard.condition.which is RankSet.MAIN
     if not main and unmet.guard.condition.which is not RankSet.OTHERS:
         return False
-    inside = {s.rank for s in stuck if s.site is not None and any(_covers(p, s.site) for p in places)}
+    inside = {s.rank for s in stuck if any(stands_at(script, c.call, s.site) for c in unmet.collectives)}
     return bool(inside) and inside == {s.rank for s in stuck if not s.ended and (s.rank == 0) is main}
 
 
@@ -116,15 +116,11 @@ def _crashed_apart(evidence: Evidence) -> tuple[UnmetCollective, ...]:
         return ()
     found = []
     for unmet in unmet_collectives(evidence.script):
-        place = evidence.script.location(unmet.call)
-        inside = [r for r in records if r.failure and any(_covers(place, f) for f in r.failure.frames)]
+        failed = [(r, f) for r in records if r.failure for f in r.failure.frames]
+        inside = {r.rank for r, frame in failed if stands_at(evidence.script, unmet.call, frame)}
         if 0 < len(inside) < len(records):
             found.append(unmet)
     return tuple(found)
-
-
-def _covers(place: Location, frame: Frame) -> bool:
-    return frame.path == place.path and place.line <= frame.line <= (place.end_line or place.line)
 
 
 def mismatch(record: RankRecord) -> str:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import literal, name_of
 from grader.model.call_site import Site
 from grader.model.finding import Location
 from grader.model.fix import Fix
+
+if TYPE_CHECKING:
+    from grader.model.run import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,8 @@ def names_rank(script: Script, node: ast.AST) -> bool:
     return any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr))
 
 
-def stands_at(script: Script, call: ast.Call, site: Site | None) -> bool:
-    """Whether a call is the one that a run saw at a place."""
+def stands_at(script: Script, call: ast.Call, site: Site | Frame | None) -> bool:
+    """Whether a call is the one that a run saw at a place, or on a stack."""
     where = script.location(call)
     return site is not None and where.path == site.path and where.line <= site.line <= (where.end_line or 0)
 

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.causes import CauseInText, by_world, names_rank, stands_at
+from grader.checks.source.node_text import node_text
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.training_loops import SAMPLER
@@ -74,7 +75,7 @@ def salted(script: Script, site: Site | None) -> CauseInText | None:
     for call in (c for part in made for c in ast.walk(part) if isinstance(c, ast.Call)):
         if script.names.qualified(call.func) != "hash" or not call.args:
             continue
-        text = script.quote(call.args[0]).strip("`")
+        text = node_text(script, call.args[0])
         return CauseInText(
             (call,),
             f"{script.at(call)} chooses samples by {script.quote(call)}, which is another number in each process: "
@@ -125,7 +126,7 @@ def seeded_by_epoch(script: Script, seed: ast.AST) -> str:
     }
     number = next((name for name in sorted(kept) if name.strip("_") in ("epoch", "current_epoch")), "")
     if number and isinstance(seed, ast.Call) and seed.args:
-        given = script.quote(seed.args[0]).strip("`")
+        given = node_text(script, seed.args[0])
         return f"{told}Write `{given} + self.{number}` instead of `{given}` there."
     return f"{told}Give it `seed + epoch` on all ranks."
 
