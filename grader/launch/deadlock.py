@@ -120,7 +120,7 @@ def describe(spec: LaunchSpec, seen: Snapshot) -> str:
         site = next((frame for frame in still.frames if in_folder(frame.path, submission_dir)), None)
         where = f" at {Path(site.path).relative_to(submission_dir)}:{site.line}" if site is not None else ""
         held = held_by(rank, records)
-        operation = still.operation or (held.name if held is not None else "")
+        operation = still.operation or (held.operation if held is not None else "")
         parts.append(f"{spec.name(rank)} waits{where} ({operation})")
     return ", ".join(parts)
 

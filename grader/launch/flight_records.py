@@ -29,13 +29,20 @@ class RecordedCollective:
     Attributes:
         number: in the order of its group, from 1; name: as `torch.distributed` has it.
         elements: that this rank brings, None unknown.
-        site: path and line of the script that began it, None unknown.
+        lines: path, line and function of the script's frames that led to it, innermost first; () unknown.
+        of_backward: whether torch began it within a backward pass, which `lines` lead to.
     """
 
     number: int
     name: str
     elements: int | None
-    site: tuple[str, int] | None = None
+    lines: tuple[tuple[str, int, str], ...] = ()
+    of_backward: bool = False
+
+    @property
+    def operation(self) -> str:
+        """What a rank waits in that waits for it."""
+        return "DDP gradient all-reduce" if self.of_backward and self.name == "all_reduce" else self.name
 
     def fits(self, other: RecordedCollective) -> bool:
         """Whether two ranks called the same."""
@@ -141,7 +148,7 @@ def tell(records: Mapping[int, FlightRecord | None], name: Mapping[int, str]) ->
 
 def _named(group: GroupRecord, one: RecordedCollective) -> str:
     size = "" if one.elements is None else f" of {one.elements:,} element{'s' * (one.elements != 1)}"
-    place = f", called at {one.site[0]}:{one.site[1]}" if one.site is not None else ""
+    place = f", called at {one.lines[0][0]}:{one.lines[0][1]}" if one.lines else ""
     if group.counts:
         # Those behind it in the queue were begun, too.
         behind = sum(other.number > one.number and other.name == one.name for other in group.recent)
@@ -172,7 +179,7 @@ def read_groups(groups: Iterable[Mapping[str, Any]]) -> FlightRecord:
     """Groups as `probe.flight_recorder` tells them; raises ValueError, TypeError or KeyError for anything else."""
     return tuple(
         GroupRecord(
-            group=safe_text(str(one["group"]).encode(errors="replace"))[:_LONGEST_TEXT],
+            group=_text(one["group"]),
             ranks=tuple(map(_number, one["ranks"])),
             enqueued=_number(one["enqueued"]),
             first=_collective(one["first"]) if one["first"] is not None else None,
@@ -200,15 +207,18 @@ def write_groups(record: FlightRecord) -> list[dict[str, Any]]:
 
 def _collective(told: list[Any]) -> RecordedCollective:
     number, name, elements, *rest = told
-    site = rest[0] if rest else None
+    lines, of_backward = rest or ((), False)
     return RecordedCollective(
         _number(number),
         _word(name),
         _number(elements) if elements is not None else None,
-        (safe_text(str(site[0]).encode(errors="replace"))[:_LONGEST_TEXT], _number(site[1]))
-        if site
-        else None,
+        tuple((_text(path), _number(line), _text(function)) for path, line, function in lines),
+        of_backward is True,
     )
+
+
+def _text(value: Any) -> str:
+    return safe_text(str(value).encode(errors="replace"))[:_LONGEST_TEXT]
 
 
 def _number(value: Any) -> int:

@@ -151,14 +151,16 @@ def _waiting(
         return None
     stack, named = rank.stack.frames, operation(rank.stack.frames, spec.submission_dir)
     held = held_by(rank.rank, records) if not named else None
-    if held is not None and held.site is not None:
-        # Where it waits says little: what it waits for was begun elsewhere, at a line that may be of some ranks only.
-        path, line = held.site
-        stack = (StackFrame(str(Path(spec.submission_dir, path)), line, ""), *stack)
+    if held is not None and held.lines:
+        # Where it waits says nothing: what it waits for was begun elsewhere, at a line that may be of some ranks only.
+        stack = tuple(
+            StackFrame(str(Path(spec.submission_dir, path)), line, function)
+            for path, line, function in held.lines
+        )
     frames = [_frame(spec, frame) for frame in stack[:_LONGEST_STACK]]
     return {
         "frames": frames,
-        "operation": held.name if held is not None else named,
+        "operation": held.operation if held is not None else named,
         "site": next((frame for frame in frames if frame["in_submission"]), None),
     }
 

@@ -22,6 +22,9 @@ _MANY_CHANGES = 2
 _unscaled: tuple[weakref.ref[Any] | None, Any] = (None, None)
 """What a gradient scaler made last, and of which loss."""
 
+last_site: code_locations.CodeLocation | None = None
+"""Where the last backward pass was asked for of which that is told."""
+
 _in_backward = False
 _between_steps: tuple[int, list[float | None], int] = (-1, [], 0)
 """Steps so far, and fingerprints of trained weights, when many gradients had been taken since the last of them; how
@@ -30,6 +33,7 @@ often these had changed by then: once is what sharpness-aware minimisation does.
 
 @guarded("backward", values=True)
 def _backward(tensors: Any) -> None:
+    global last_site
     # Every step pays for this: nothing is called that has nothing to do.
     for action in tuple(models.before_pass):
         action()
@@ -49,7 +53,8 @@ def _backward(tensors: Any) -> None:
     if counters.backwards <= _MAX_BACKWARDS:
         made = loss_origins.origin(tensor)
         given = hasattr(tensor, "numel") and tensor.numel() != 1
-        writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here(), given=given, **made)
+        last_site = code_locations.here()
+        writer.write(events.BACKWARD, loss=counters.loss, site=last_site, given=given, **made)
 
 
 def _note_loss(tensor: Any) -> None:

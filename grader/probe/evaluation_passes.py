@@ -45,7 +45,7 @@ def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, si
         _write("begin", _running)
     _running.forwards += 1
     _running.samples += size
-    if counters.validates and batch is not None and size and batch.device.type == "cpu":
+    if counters.validates and batch is not None and size:
         _look(batch)
 
 

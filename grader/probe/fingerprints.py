@@ -46,7 +46,7 @@ def is_sharded(tensor: Any) -> bool:
 
 def sums(tensors: Iterable[Any]) -> list[float | None]:
     """One float64 sum per tensor, of the local part where it is sharded; None in place of a missing tensor."""
-    return _values(tensors, doubled=False)
+    return read(_sums(tensors, doubled=False))
 
 
 def fingerprint(tensors: Iterable[Any]) -> list[float | None]:
@@ -55,7 +55,25 @@ def fingerprint(tensors: Iterable[Any]) -> list[float | None]:
     Softmax and normalisation layers make some sums 0, or constant, whatever the data: the gradients of a classifier's
     last layer add up to 0 over the classes. 61 is prime, so that the doubled elements seldom line up with a dimension.
     """
-    return _values(tensors, doubled=True)
+    return read(fingerprint_later(tensors))
+
+
+def fingerprint_later(tensors: Iterable[Any]) -> list[Any]:
+    """The same without waiting for a device: numbers that are there, and those that `read` waits for."""
+    return _sums(tensors, doubled=True)
+
+
+def read(found: Sequence[Any]) -> list[float | None]:
+    """The numbers, with one synchronisation with the device instead of one for each tensor."""
+    import torch
+
+    base = torch._C.TensorBase
+    waiting = [one for one in found if isinstance(one, base)]
+    if not waiting:
+        return list(found)
+    with torch.no_grad():
+        values = iter(torch.stack([one.to(waiting[0].device) for one in waiting]).tolist())
+    return [next(values) if isinstance(one, base) else one for one in found]
 
 
 def count_filled(tensors: Iterable[Any]) -> int:
@@ -75,7 +93,7 @@ def are_filled(tensors: Iterable[Any]) -> list[bool]:
     return [next(found) if isinstance(one, base) else one for one in looked]
 
 
-def _values(tensors: Iterable[Any], *, doubled: bool) -> list[float | None]:
+def _sums(tensors: Iterable[Any], *, doubled: bool) -> list[Any]:
     import torch
 
     # What a script puts in the place of a method of `torch.Tensor` is not asked: these cannot be replaced.
@@ -98,12 +116,7 @@ def _values(tensors: Iterable[Any], *, doubled: bool) -> list[float | None]:
                 found.append(plain if more is None else plain + base.item(more))
             else:
                 found.append(total if more is None else total + more)
-        waiting = [one for one in found if isinstance(one, base)]
-        if not waiting:
-            return found
-        # One synchronisation with the device instead of one for each tensor.
-        values = iter(torch.stack([one.to(waiting[0].device) for one in waiting]).tolist())
-        return [next(values) if isinstance(one, base) else one for one in found]
+    return found
 
 
 def sample_hashes(batch: Any) -> list[str]:

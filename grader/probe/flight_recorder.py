@@ -6,9 +6,10 @@ the first process group, and nothing is looked at before somebody asks.
 
 A question is one byte, the answer one line of JSON `{"asked": <byte>, "groups": […]}` with at most 8 groups: `group`
 (backend and torch's name), `ranks` (its members, [] unknown), `enqueued` (number of the last collective that was
-begun), `first` (of those that are not over, the oldest: number, name, elements or null, place or null; null where there
-is none), `recent` (number, name and elements of the last 32), `counts` (how often each was begun; {} where the recorder
-has forgotten the first ones). Sends and receives are left out: one that was asked for early proves nothing.
+begun), `first` (of those that are not over, the oldest: number, name, elements or null, the submission's lines that led
+to it, whether they end at a backward pass of which torch began it by itself; null where there is none), `recent`
+(number, name and elements of the last 32), `counts` (how often each was begun; {} where the recorder has forgotten the
+first ones). Sends and receives are left out: one that was asked for early proves nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import os
 import pickle
 import resource
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from math import prod
 from typing import Any
 
-from grader.probe import code_locations
+from grader.probe import backward_passes, code_locations
+from grader.probe.code_locations import CodeLocation
 from grader.probe.patches import guarded
 
 MOST_BYTES = 1 << 16
@@ -33,7 +36,9 @@ _MOST_GROUPS = 8
 _MOST_RECENT = 32
 _MOST_NAMES = 32
 _MOST_RANKS = 1024
-_BACKENDS = ("nccl", "gloo")
+_MOST_LINES = 8
+# One recorder for each: the second one is named for all backends but NCCL's, whose own it never shows.
+_RECORDERS = ("_dump_nccl_trace", "_dump_fr_trace")
 # Names below `torch.distributed` → those that scripts write.
 _NAMES = {
     "_all_gather_base": "all_gather_into_tensor",
@@ -91,14 +96,14 @@ def collectives() -> list[dict[str, Any]]:
     """What the recorders of this process hold, group by group."""
     import torch
 
-    dump = getattr(torch._C._distributed_c10d, "_dump_fr_trace", None)
-    if dump is None:  # older torch
-        return []
     members = _members()
+    # Older versions of torch, and those built without CUDA, lack one or both.
+    dumps = (getattr(torch._C._distributed_c10d, name, None) for name in _RECORDERS)
     found = [
         group
-        for backend in _BACKENDS
-        for group in summary(_loads(dump(includeStackTraces=True, backend=backend)), members)
+        for dump in dumps
+        if dump is not None
+        for group in summary(_loads(dump(includeStackTraces=True)), members)
     ]
     # Those that are waited for first: they must not fall off the end.
     return sorted(found, key=lambda group: group["first"] is None)[:_MOST_GROUPS]
@@ -144,7 +149,12 @@ def _first(begun: list[Mapping[str, Any]]) -> list[Any] | None:
     """
     over = [i for i, entry in enumerate(begun) if entry["retired"] or entry["state"] == "completed"]
     waiting = begun[over[-1] + 1 :] if over else begun
-    return [*_plain(waiting[0]), _place(waiting[0].get("frames") or ())] if waiting else None
+    if not waiting:
+        return None
+    lines = list(_lines(waiting[0].get("frames") or ()))
+    # Backward passes run in a thread of torch's own, where no line of Python shows who asked for them.
+    last = backward_passes.last_site
+    return [*_plain(waiting[0]), lines or [*filter(None, [last])], not lines and last is not None]
 
 
 def _plain(entry: Mapping[str, Any]) -> list[Any]:
@@ -158,9 +168,8 @@ def _name(entry: Mapping[str, Any]) -> str:
     return _NAMES.get(name, name)
 
 
-def _place(frames: Iterable[Mapping[str, Any]]) -> list[Any] | None:
-    for frame in frames:
-        path = code_locations.relative(frame["filename"])
-        if path is not None:
-            return [path, frame["line"]]
-    return None
+def _lines(frames: Iterable[Mapping[str, Any]]) -> Iterator[CodeLocation]:
+    """The submission's frames of a stack, innermost first."""
+    found = ((code_locations.relative(frame["filename"]), frame) for frame in frames)
+    mine = ((path, frame["line"], frame["name"]) for path, frame in found if path is not None)
+    return islice(mine, _MOST_LINES)

@@ -22,6 +22,7 @@ from grader.probe.writer import clock, writer
 
 _MAX_BYPASSES = 8
 _MAX_DEVICE_FEED_STEPS = 50
+"""Beyond which batches on a device are looked at by lot alone: each look waits for it."""
 _FIRST_SPOTS = 4
 _MAX_TRACKED = 256
 
@@ -210,7 +211,7 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         looked = steps < _FIRST_SPOTS or (steps >= _spots.next and _spots.at(steps))
         if not looked or not sampling.is_random():
             return size
-    if batch is not None and size and (batch.device.type == "cpu" or now.steps < _MAX_DEVICE_FEED_STEPS):
+    if batch is not None and size and (batch.is_cpu or explained or now.steps < _MAX_DEVICE_FEED_STEPS):
         hashes = sample_hashes(batch)
         writer.write(
             events.FEED, step=now.steps, hashes=hashes, size=size, spot=explained, anchors=anchors(batch)

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-from grader.probe.fingerprints import fingerprint, is_sharded
+from grader.probe.fingerprints import fingerprint_later, is_sharded, read
 from grader.probe.patches import guarded
 
 _MAX_GIVEN = 64
@@ -21,17 +21,17 @@ class OwnGradients:
     """What backward passes give to some parameters, from its making to `end`.
 
     Attributes:
-        given: by parameter, fingerprints of the gradients in their order.
+        given: by parameter, fingerprints of the gradients in their order, which a device may still be computing: no
+            backward pass waits for it.
     """
 
     __slots__ = ("_handles", "given")
 
     def __init__(self, params: Iterable[Any]) -> None:
         self._handles: list[Any] = []
-        self.given: list[list[float | None]] = []
+        self.given: list[list[Any]] = []
         for param in params:
-            if not param.requires_grad or is_sharded(param) or not param.is_cpu:
-                # On a device each look would wait for it, in the middle of a backward pass.
+            if not param.requires_grad or is_sharded(param):
                 self.end()
                 break
             number = len(self.given)
@@ -44,7 +44,7 @@ class OwnGradients:
     def _note(self, number: int, gradient: Any) -> None:
         given = self.given[number]
         if len(given) <= _MAX_GIVEN:
-            given.extend(fingerprint((gradient,)))
+            given.extend(fingerprint_later((gradient,)))
 
     def end(self) -> None:
         """Look no more."""
@@ -61,9 +61,11 @@ class OwnGradients:
         counts = {len(given) for given in self.given}
         if len(counts) != 1 or not 0 < max(counts) <= _MAX_GIVEN:
             return {}
+        values = iter(read([value for given in self.given for value in given]))
+        told = [[next(values) for _ in given] for given in self.given]
         return {
-            "own": [sum(value or 0.0 for value in given) for given in self.given],
-            "own_last": [given[-1] for given in self.given],
+            "own": [sum(value or 0.0 for value in given) for given in told],
+            "own_last": [given[-1] for given in told],
         }
 
 

@@ -127,8 +127,9 @@ Grader = Callable[..., tuple[int, dict[str, Any]]]
 
 @pytest.fixture(scope="session")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state folder with digits, where calibrations are kept from test to test."""
-    folder = tmp_path_factory.mktemp("state")
+    """A state folder with digits, where calibrations are kept from test to test; all workers' leases are there."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "state"
     subprocess.run(
         [sys.executable, "-m", "grader", "data", "prepare", "digits"],
         env={**os.environ, "GRADER_STATE_DIR": str(folder)},
@@ -159,6 +160,7 @@ def grader(recordings: Path, state: Path) -> Grader:
         (recordings / f"grader{number}.json").write_text(ended.stdout)
         (recordings / f"grader{number}.err").write_text(ended.stderr)
         told = json.loads(ended.stdout) if ended.stdout.strip() else {}
+        told = told if isinstance(told, dict) else {}
         return ended.returncode, {**told, "beside": ended.stderr + ended.stdout}
 
     return call

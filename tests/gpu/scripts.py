@@ -85,7 +85,7 @@ torch.cuda.set_device(0)
 
 
 def keep():
-    told = torch._C._distributed_c10d._dump_fr_trace_json(backend="nccl")
+    told = torch._C._distributed_c10d._dump_nccl_trace_json()
     with open(os.path.join(os.environ["OUTPUT_DIR"], f"collectives{dist.get_rank()}.json"), "wb") as file:
         file.write(told)
 

@@ -16,6 +16,7 @@ from grader.launch.deadlock import Snapshot, Standstill, stands_still
 from grader.launch.flight_records import FlightRecord, held_by, read_answer, read_groups, tell
 from grader.launch.stacks import StackFrame, operation
 from grader.model.run import Ending
+from grader.probe import backward_passes
 from grader.probe.flight_recorder import summary
 from tests.c_compiler import SHARED, compile_c
 from tests.launch.conftest import Launch
@@ -235,6 +236,21 @@ def test_wherever_a_rank_waits_for_nccl_spinning_or_asleep_the_records_decide(
             )
             assert stands_still(before, after, 5.0) is deadlock
     assert (held_by(0, gone), held_by(0, same)) == (MINE[0].first, None)
+
+
+def test_what_torch_began_within_a_backward_pass_leads_to_the_line_of_that_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reducer's thread has no frames of Python, and the line where the script waits for its GPU began nothing."""
+    monkeypatch.setattr(backward_passes, "last_site", ("train.py", 52, "main"))
+    waits = _told(*DONE, _entry(4, "all_reduce", 165, "scheduled", frames=[]))
+    (group,) = waits
+    assert group.first is not None
+    assert group.first.operation == "DDP gradient all-reduce"
+    assert group.first.lines == (("train.py", 52, "main"),)
+    assert "4th all_reduce of 165 elements, called at train.py:52" in tell(
+        {0: waits, 1: _told(*DONE)}, {0: "rank 0", 1: "rank 1"}
+    )
 
 
 def test_a_rank_that_has_ended_never_comes() -> None:
