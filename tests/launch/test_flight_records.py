@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from grader.launch.deadlock import Snapshot, Standstill, stands_still
-from grader.launch.flight_records import FlightRecord, held_by, read_answer, read_groups, tell
+from grader.launch.flight_records import FlightRecord, held_by, read_answer, read_groups, stuck, tell
 from grader.launch.stacks import StackFrame, operation
 from grader.model.run import Ending
 from grader.probe import backward_passes
@@ -21,6 +21,7 @@ from grader.probe.flight_recorder import summary
 from tests.c_compiler import SHARED, compile_c
 from tests.launch.conftest import Launch
 
+RECORDED = Path(__file__).with_name("recorded")
 SHORT = {"silence_s": 0.8, "stack_gap_s": 0.8, "wall_s": 300.0, "probe": True}
 SPIN = """
 #include <time.h>
@@ -236,6 +237,16 @@ def test_wherever_a_rank_waits_for_nccl_spinning_or_asleep_the_records_decide(
             )
             assert stands_still(before, after, 5.0) is deadlock
     assert (held_by(0, gone), held_by(0, same)) == (MINE[0].first, None)
+
+
+def test_a_dump_of_a_real_gpu_is_read() -> None:
+    """Two ranks on an H200 under NCCL 2.28.9 and torch 2.11; rank 1 left out the fourth sum, and waits at a barrier."""
+    dumps = [json.loads((RECORDED / f"nccl_of_an_h200_rank{rank}.json").read_text()) for rank in (0, 1)]
+    records = dict(enumerate(_told(*dump["entries"]) for dump in dumps))
+    assert stuck(0, records)
+    assert tell(records, {0: "rank 0", 1: "rank 1"}) == (
+        "Rank 0 is in its 4th all_reduce of 8 elements, rank 1 is in its 1st barrier of 1 element."
+    )
 
 
 def test_what_torch_began_within_a_backward_pass_leads_to_the_line_of_that_pass(
