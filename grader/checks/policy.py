@@ -240,13 +240,15 @@ def _fold(judged: list[_Judged]) -> list[Finding]:
     kept: list[Finding] = []
     for one in judged:
         code = one.rule.code
-        if cause_of.get(code, code) != code:
+        if cause_of.get(code, code) != code or not one.findings:
             continue
-        for number, finding in enumerate(one.findings):
-            explains = brought.get(code, []) if number == 0 else []
-            kept.append(
-                replace(finding, details={**finding.details, "explains": explains}) if explains else finding
-            )
+        first, *others = one.findings
+        if explains := brought.get(code, []):
+            graves = {c: _gravest(contradicted[c]) for c in explains}
+            milder = {c: grave.value for c, grave in graves.items() if grave is not Severity.ERROR}
+            told = {"explains": explains} | ({"milder": milder} if milder else {})
+            first = replace(first, details={**first.details, **told})
+        kept += (first, *others)
     return kept
 
 
@@ -258,12 +260,12 @@ def _root(code: str, contradicted: dict[str, _Judged]) -> str:
         grave = _gravest(contradicted[code])
         causes = [c for c in contradicted[code].rule.explained_by if c in contradicted and c not in seen]
         # A mere hint must not swallow what gates acceptance.
-        code = next((c for c in causes if _gravest(contradicted[c]) <= grave), code)
+        code = next((c for c in causes if _gravest(contradicted[c]).rank <= grave.rank), code)
     return code
 
 
-def _gravest(judged: _Judged) -> int:
-    return min(f.severity.rank for f in judged.findings)
+def _gravest(judged: _Judged) -> Severity:
+    return min((f.severity for f in judged.findings), key=lambda severity: severity.rank)
 
 
 def _syntax(script: Script) -> Finding | None:

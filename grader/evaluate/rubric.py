@@ -5,7 +5,7 @@ Pure. Hints and review findings cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from grader.checks.rule import in_words, load_rules
 from grader.evaluate.outcome import (
@@ -69,7 +69,11 @@ def charges(
 
 def costs(finding: Finding) -> bool:
     """Whether a finding costs points where the rubric lists it: warnings and errors that the run did not refute."""
-    return finding.severity in {Severity.ERROR, Severity.WARNING} and not finding.refuted
+    return _costs(finding.severity) and not finding.refuted
+
+
+def _costs(severity: Severity) -> bool:
+    return severity in {Severity.ERROR, Severity.WARNING}
 
 
 def judge_item(scaled: ScaledItem, charged: tuple[str, ...], outcome: Outcome) -> RubricResult:
@@ -108,8 +112,14 @@ def foresee_item(scaled: ScaledItem, charged: tuple[str, ...], findings: Iterabl
     item = scaled.item
     codes = () if scaled.left_out else item.requires + charged
     found = [f for f in findings if f.code in codes and costs(f)]
-    folded = {c for f in findings if costs(f) for c in f.details.get("explains", ()) if c in codes}
-    lost = {f.code for f in found} | folded
+    folded = {
+        c: grave
+        for f in findings
+        if costs(f)
+        for c, grave in f.folded.items()
+        if c in codes and _costs(grave)
+    }
+    lost = {f.code for f in found} | folded.keys()
     earned = 0.0 if _takes_all(found, folded) else 1 - len(lost) / max(1, len(codes))
     state = ItemState.EARNED if not lost else ItemState.PARTLY if earned > 0 else ItemState.LOST
     return RubricResult(
@@ -126,9 +136,9 @@ def foresee_item(scaled: ScaledItem, charged: tuple[str, ...], findings: Iterabl
     )
 
 
-def _takes_all(found: Iterable[Finding], folded: Iterable[str]) -> bool:
-    """An error takes all points of an item, and so does a fault that was folded into its cause."""
-    return any(folded) or any(f.severity is Severity.ERROR for f in found)
+def _takes_all(found: Iterable[Finding], folded: Mapping[str, Severity]) -> bool:
+    """An error takes all points of an item, whether it is told by itself or was folded into its cause."""
+    return Severity.ERROR in (*folded.values(), *(f.severity for f in found))
 
 
 def _parts(item: RubricItem, charged: tuple[str, ...], outcome: Outcome) -> list[Part]:
@@ -150,9 +160,16 @@ def _requires(codes: tuple[str, ...], outcome: Outcome) -> Part:
     results = {c.code: c for c in outcome.checks if c.code in codes}
     found = [f for f in outcome.findings if _is_about(codes, f, outcome.task) and costs(f)]
     told = {f.code for f in outcome.findings}
+    severities = {c: grave for f in outcome.findings for c, grave in f.folded.items()}
     # Contradicted without a finding of its own: the engine folded it into its cause, and the fault stands all the same.
-    folded = {c for c, r in results.items() if r.state is State.CONTRADICTED and c not in told}
-    lost = {f.code for f in found} | folded
+    folded = {
+        c: grave
+        for c, r in results.items()
+        if r.state is State.CONTRADICTED
+        and c not in told
+        and _costs(grave := severities.get(c, Severity.ERROR))
+    }
+    lost = {f.code for f in found} | folded.keys()
     missing = [c for c in codes if c not in lost and not _observed(results.get(c), outcome)]
     # What was never begun is not a thing that somebody failed to watch.
     watched = outcome.completed and outcome.trained

@@ -111,6 +111,12 @@ class Finding:
         return self.severity is Severity.REVIEW and self.details.get("holds", True) is not False
 
     @property
+    def folded(self) -> dict[str, Severity]:
+        """Faults that follow from it and are not told by themselves, and how grave each is."""
+        known = self.details.get("milder", {})
+        return {code: Severity(known.get(code, Severity.ERROR)) for code in self.details.get("explains", ())}
+
+    @property
     def codes(self) -> frozenset[str]:
         """Its own code, and those of faults that follow from it and were folded into it."""
         return frozenset((self.code, *self.details.get("explains", ())))

@@ -209,6 +209,15 @@ def test_a_fault_folded_into_its_cause_still_costs() -> None:
     assert "DATA001" not in outcome.reason
 
 
+@pytest.mark.parametrize(("severity", "share"), [("error", 0), ("warning", 0.5), ("hint", 1)])
+def test_a_folded_fault_costs_what_it_would_by_itself(severity: str, share: float) -> None:
+    cause = finding("DATA003", details={"explains": ["DATA001"], "milder": {"DATA001": severity}})
+    two = (RubricItem("partition", "Divided", 40, True, ("DATA001", "DATA002"), None), *RUBRIC[1:])
+    outcome = judged(cause, task=make_task(Path("nowhere"), two), checks=checked(DATA001=State.CONTRADICTED))
+    partition = item(outcome, "partition")
+    assert partition.earned == share * partition.points
+
+
 def test_an_error_costs_where_its_item_is_and_not_where_all_else_was_seen_to_be_right() -> None:
     error = finding("EVAL001", Severity.ERROR, details={"seen_right": ["EVAL003"]})
     alone = judged(error)
