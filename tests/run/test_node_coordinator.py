@@ -48,7 +48,7 @@ class _Node(ContainerConnection):
 
 def _standing(rank: int, name: str, *, awake: bool = True) -> dict[str, Any]:
     """A rank that has stood in its group's fourth collective for a while."""
-    first = [4, name, 8, ["train.py", 12]]
+    first = [4, name, 8, [["train.py", 12, "main"]], False]
     group = {
         "group": "nccl:0",
         "ranks": [0, 1],
