@@ -18,6 +18,9 @@ from grader.web.security import connections, overload
 from tests.web.conftest import School, Served, make_school, serving
 from tests.web.web_process import HALF, SLOW_FORM, connect, ended_after, many_files, web_process
 
+# Each starts web processes, and waits for what they give up.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def web(empty_database: Path, tmp_path: Path) -> Iterator[int]:

@@ -40,6 +40,9 @@ from tests.web.web_process import (
     web_process,
 )
 
+# Each starts web processes, and waits for what they give up.
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Site:
