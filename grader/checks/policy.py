@@ -234,19 +234,16 @@ def _fold(judged: list[_Judged]) -> list[Finding]:
     """Policy 4: one cause is reported once, with the codes of what it brought about."""
     contradicted = {j.rule.code: j for j in judged if j.check.state is State.CONTRADICTED and j.findings}
     cause_of = {code: _root(code, contradicted) for code in contradicted}
-    brought = {
-        code: sorted(c for c, root in cause_of.items() if root == code and c != code) for code in contradicted
-    }
     kept: list[Finding] = []
     for one in judged:
         code = one.rule.code
         if cause_of.get(code, code) != code or not one.findings:
             continue
         first, *others = one.findings
-        if explains := brought.get(code, []):
-            graves = {c: _gravest(contradicted[c]) for c in explains}
-            milder = {c: grave.value for c, grave in graves.items() if grave is not Severity.ERROR}
-            told = {"explains": explains} | ({"milder": milder} if milder else {})
+        if explains := sorted(c for c, root in cause_of.items() if root == code and c != code):
+            graves = {c: _gravest(contradicted[c]).value for c in explains}
+            milder = {"milder": {c: g for c, g in graves.items() if g != Severity.ERROR}}
+            told = {"explains": explains} | (milder if any(milder.values()) else {})
             first = replace(first, details={**first.details, **told})
         kept += (first, *others)
     return kept

@@ -25,7 +25,7 @@ WITH_FIXES = {
     "EVAL006", "EVAL008", "EVAL015", "GRAD001", "GRAD002", "GRAD005", "GRAD006", "GRAD007", "GRAD008", "GRAD011",
     "GRAD012",
     "GRAD013", "GRAD015", "GRAD017", "IO001", "IO002", "IO003", "IO004", "IO005", "IO008", "IO010",
-    "PERF001",
+    "OPT008", "PERF001",
 }  # fmt: skip
 """Rules that write their advice themselves wherever it is certain; all others leave a decision to the learner."""
 GRAVE = (Severity.ERROR, Severity.WARNING)

@@ -83,6 +83,7 @@ from grader.checks.source.mode_fixes import (
 from grader.checks.source.networks import Holds
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop
+from grader.checks.source.uncalled_methods import parentheses, uncalled
 from grader.checks.source.validation_loops import validations
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -158,11 +159,16 @@ def _mode_hit(script: Script, loop: Loop, call: ast.Call, network: ast.expr, fix
         message=f"{script.at(loop)} validates with {script.quote(call)}, and nothing puts the network into evaluation "
         "mode: dropout goes on dropping units, and BatchNorm scores each batch by its own statistics and learns from "
         f"the validation data.{today if minds is Holds.NO else ''}",
-        hint=_MODE_HINT,
+        hint=_mode_hint(script),
         where=(script.location(loop),),
         severity=Severity.HINT if minds is Holds.NO else None,
-        fix=fix,
+        fix=None if uncalled(script, "eval") else fix,
     )
+
+
+def _mode_hint(script: Script) -> str:
+    named = uncalled(script, "eval")
+    return parentheses(script, named[0]) if named else _MODE_HINT
 
 
 def _in_own_context(script: Script, call: ast.Call) -> bool:
@@ -195,7 +201,7 @@ def _look_at_validation(evidence: Evidence) -> Observation:
             elif event.fields.get("grad_enabled") is True:
                 graphs.setdefault(rank.rank, []).append(event)
     if training:
-        return flagged(validated_in_training(evidence, training, _MODE_HINT))
+        return flagged(validated_in_training(evidence, training, _mode_hint(evidence.script)))
     hidden = _as_training(evidence)
     if hidden is not None:
         return flagged(hidden)
@@ -266,7 +272,7 @@ def _as_training(evidence: Evidence) -> Hit | None:
             "training mode with gradients on, as if they were training. Dropout dropped units, and BatchNorm scored "
             "each batch by its own statistics and learned from the validation data."
         ),
-        hint=f"{_MODE_HINT} {_GRAD_HINT}",
+        hint=f"{_mode_hint(evidence.script)} {_GRAD_HINT}",
         where=place(site),
         ranks=tuple(sorted(found)),
         details={"validation_batches": {str(r): n for r, n in found.items()}},
