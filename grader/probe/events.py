@@ -78,7 +78,7 @@ EVALUATION
     grad_enabled. At `end` also trained, true where a step came of them: then they were no evaluation.
 EVALUATED
     hashes (as FEED's) of what a model was given in evaluation while batches came from a data set that says it is for
-    validation; the first 512 samples, on the CPU.
+    validation; the first 512 samples.
 CHANGED
     a module inside DDP is no longer the one that was wrapped: wrap, added (names of parameters that have a gradient and
     that DDP does not know), thawed (of these, those that were there at the wrap and required none), frozen (names of
@@ -113,13 +113,16 @@ STEP
     one in 64 from step 1,024 and one in 128 from step 4,096 on (rarer for huge tensors, equal on all ranks),
     also grads (fingerprint; null where a module is trained and the optimizer steps tensors of its own), grad_names,
     own, own_last (what the rank's own backward passes gave to the same parameters since the last step, before it was
-    averaged: fingerprints of the sum and of the last; on the CPU, from the second step on), rss_bytes,
+    averaged: fingerprints of the sum and of the last; from the second step on), rss_bytes,
     device_bytes, site, num_params (tensors of the optimizer that require gradients), num_missing (of these, without a
     gradient), missing (names of the first four),
     wraps, modules (wrappers that hold what the optimizer steps, and the classes of its models, as at its first step).
     On the step after one with grads also empty (of the backward passes between the two, how many found all chosen
     gradients empty, None or zero) and, where there are any, kept: names of those that each of these passes found there,
     so that nobody had cleared them.
+STEPPED_ON
+    collectives ran within a step that told its gradients, in a hook of its optimizer or a `step` of the script's own:
+    n (of the step), grads (as in STEP, as they were after that); the last one counts.
 UNSTEPPED
     weights that an optimizer has stepped changed twice between gradients although nobody stepped: n (steps so far),
     gradients (taken since then), site; looked for whenever the number of gradients within one step has doubled, from
@@ -207,6 +210,7 @@ UNHELD = "unheld"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"
 STEP = "step"
+STEPPED_ON = "stepped_on"
 UNSTEPPED = "unstepped"
 CAPTURED = "captured"
 PARAMS = "params"

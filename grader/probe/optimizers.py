@@ -17,12 +17,13 @@ from grader.probe import (
     evaluation_passes,
     events,
     models,
+    process_groups,
     sampling,
     trained_models,
     unheld_parameters,
 )
 from grader.probe.counters import counters
-from grader.probe.fingerprints import choose, fingerprint
+from grader.probe.fingerprints import are_filled, choose, fingerprint
 from grader.probe.gradient_clearing import Watch, missing, watch
 from grader.probe.layouts import report_placements
 from grader.probe.models import TrackedModel
@@ -44,7 +45,8 @@ class _Optimizer:
         chosen: fingerprinted parameters with their positions; names: theirs.
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
             nothing but the parameters; looks: which ones.
-        due: the step after which parameter sums are still to be written, or None.
+        due: the step after which parameter sums are still to be written, or None; sequence: collectives of the default
+            group when that step's gradients were told.
         watch: what backward passes find of a fingerprinted step's gradients, until the next step.
         own: what backward passes give, where the next step is fingerprinted.
         closure: whether its last step went forward and backward by itself.
@@ -54,7 +56,7 @@ class _Optimizer:
 
     __slots__ = (
         "_lr", "_lrs", "beside", "chosen", "closure", "due", "every", "head", "id", "looks", "models", "names",
-        "own", "owners", "seconds", "steps", "watch",
+        "own", "owners", "seconds", "sequence", "steps", "watch",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -65,6 +67,7 @@ class _Optimizer:
         self._lrs: list[float] = []
         self._lr = "[]"
         self.due: int | None = None
+        self.sequence: int | None = None
         self.watch: Watch | None = None
         params = [p for group in optimizer.param_groups for p in group["params"]]
         self.models: list[TrackedModel] = models.owners_of(params)
@@ -114,8 +117,17 @@ def _meet(optimizer: Any) -> _Optimizer:
     return known
 
 
+def _is_inner(step: FrameType | None, optimizer: Any) -> bool:
+    """Whether a step of this optimizer is part of the one that runs: another's, or that of a class which it extends.
+
+    `step`: the frame of torch's that calls hooks. The stack really is inside of it, not after one that raised.
+    """
+    outer = _running[0]
+    frame = step.f_back if step is not None and outer is optimizer else step
+    return _within(frame, outer)
+
+
 def _within(frame: FrameType | None, optimizer: Any) -> bool:
-    """Whether the stack really is inside that optimizer's step, not after one that raised."""
     while frame is not None:
         if frame.f_locals.get("self") is optimizer:
             return True
@@ -126,7 +138,9 @@ def _within(frame: FrameType | None, optimizer: Any) -> bool:
 @guarded("step", values=True)
 def _before_step(optimizer: Any, has_closure: bool) -> None:
     global _running_from
-    if _running and _running[0] is not optimizer and _within(sys._getframe(2), _running[0]):
+    if _running and _is_inner(sys._getframe(3), optimizer):
+        if _running[0] is optimizer:
+            _tell_exchanged(_optimizers.get(id(optimizer)))
         _running.append(optimizer)
         return
     del _running[:]
@@ -165,7 +179,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
     write_step(known, t, known.lr(optimizer, sampled), more, asleep=asleep)
     if not sampled:
         return
-    known.due = counters.steps - 1
+    known.due, known.sequence = counters.steps - 1, process_groups.sequence()
     _due.append(known)
     if _write_due not in models.before_pass:
         models.before_pass.append(_write_due)
@@ -179,6 +193,9 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
 
 @guarded("after step", values=True)
 def _after_step(optimizer: Any) -> None:
+    if len(_running) > 1 and _running[-1] is optimizer:
+        _running.pop()
+        return
     if _running and _running[0] is not optimizer:
         return
     del _running[:]
@@ -191,10 +208,24 @@ def _after_step(optimizer: Any) -> None:
     counters.step_ended = ended = clock()
     if known is not None:
         known.seconds = ended - _running_from
+        _tell_exchanged(known)
         for model in known.models:
             trained_models.note_versions(model)
         if known.sampled() and not (known.closure or known.beside):
             known.own = look_at(p for _, p in known.chosen)
+
+
+def _tell_exchanged(known: _Optimizer | None) -> None:
+    """Tell the gradients again where ranks have met since, within the step: what it steps on is what came of that."""
+    if known is None or known.due != counters.steps - 1 or known.closure or known.beside:
+        return
+    sequence = process_groups.sequence()
+    if sequence == known.sequence:
+        return
+    known.sequence = sequence
+    grads = [p.grad for _, p in known.chosen]
+    if all(are_filled(grads)):
+        writer.write(events.STEPPED_ON, n=known.due, grads=fingerprint(grads))
 
 
 def _asleep(trained: list[TrackedModel]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from grader.model import trace as model
 from grader.model.checkpoint_save import Save
 from grader.model.file_write import FileWrite
-from grader.model.line_change import LineChange
+from grader.model.line_change import LineChange, Sums
 from grader.model.traffic import Traffic
 from grader.probe import events
 from grader.run.trace_fields import Fields, plain
@@ -197,6 +197,11 @@ def step(f: Fields, t: float) -> model.Step:
         wraps=f.maybe("wraps", f.wholes),
         modules=f.maybe("modules", f.texts) or (),
     )
+
+
+def stepped_on(f: Fields) -> dict[int, Sums]:
+    """STEPPED_ON: gradients by step."""
+    return {f.whole("n"): f.sums("grads")}
 
 
 def later(f: Fields) -> dict[int, tuple[float | None, float]]:

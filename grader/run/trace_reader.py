@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.model import trace as model
+from grader.model.line_change import Sums
 from grader.probe import events
 from grader.run import trace_events
 from grader.run.trace_fields import Fields, WrongFieldError
@@ -50,6 +51,7 @@ class _RankReader:
         self._others = Counter[str]()
         self._num_steps = 0
         self._later: dict[int, tuple[float | None, float]] = {}
+        self._stepped_on: dict[int, Sums] = {}
         self._num_lines = self._num_bytes = 0
         self._last_t = 0.0
 
@@ -83,7 +85,9 @@ class _RankReader:
         )
 
     def _completed(self, step: model.Step) -> model.Step:
-        """A step with what was there some steps later only."""
+        """A step with what was there later only."""
+        if step.n in self._stepped_on and step.grads is not None:
+            step = replace(step, grads=self._stepped_on[step.n])
         if step.n not in self._later:
             return step
         loss, device_s = self._later[step.n]
@@ -105,6 +109,8 @@ class _RankReader:
                 self._num_steps += 1
                 self._later |= trace_events.later(fields)
                 self._keep("steps", step)
+            case events.STEPPED_ON:
+                self._stepped_on |= trace_events.stepped_on(fields)
             case events.BATCH:
                 self._keep("batches", trace_events.batch(fields, line.t, self._num_steps))
             case events.FEED:

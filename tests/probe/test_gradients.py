@@ -324,3 +324,67 @@ def test_what_a_network_puts_away_in_evaluation_counts_as_little(ranks: Callable
     ends = [event for event in rank.events("evaluation") if event.fields["op"] == "end"]
     assert {event.fields["num_samples"] for event in ends} == {1}
     assert {step.samples for step in rank.steps} == {1}
+
+
+AVERAGE = """
+def average(params):
+    for p in params:
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+"""
+WAYS_WITHIN_A_STEP = {
+    "a class that extends torch's": """
+class Averaging(torch.optim.SGD):
+    def step(self, closure=None):
+        average(p for group in self.param_groups for p in group["params"])
+        return super().step(closure)
+optimizer = Averaging(net.parameters(), lr=0.01)
+""",
+    "a mixin": """
+class Mixin:
+    def step(self, closure=None):
+        average(net.parameters())
+        return super().step(closure)
+class Averaging(Mixin, torch.optim.AdamW):
+    pass
+optimizer = Averaging(net.parameters(), lr=0.01)
+""",
+    "a hook of the optimizer": """
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+optimizer.register_step_pre_hook(lambda one, args, kwargs: average(net.parameters()))
+""",
+    "an update of its own": """
+class Averaging(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {"lr": 0.01})
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            average(group["params"])
+            for p in group["params"]:
+                p -= group["lr"] * p.grad
+optimizer = Averaging(net.parameters())
+""",
+}
+
+
+@pytest.mark.parametrize("way", WAYS_WITHIN_A_STEP)
+def test_gradients_that_a_step_itself_averages_are_those_that_it_steps_on(
+    ranks: Callable[..., Ran], way: str
+) -> None:
+    ran = ranks(
+        'dist.init_process_group("gloo")\ntorch.manual_seed(0)\n'
+        "net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))\n"
+        f"{AVERAGE}{WAYS_WITHIN_A_STEP[way]}"
+        "torch.manual_seed(dist.get_rank())\n"
+        "for _ in range(6):\n"
+        "    optimizer.zero_grad()\n"
+        "    cross_entropy(net(torch.randn(4, 6)), torch.randint(0, 3, (4,))).backward()\n"
+        "    optimizer.step()\n"
+        "dist.destroy_process_group()\n"
+    )
+    first, second = (rank.steps for rank in ran.ranks)
+    assert len(first) == len(second) == 6
+    assert [step.grads for step in first] == [step.grads for step in second]
+    assert all(step.grads for step in first)
+    assert [step.own for step in first[1:]] != [step.own for step in second[1:]]
