@@ -68,7 +68,8 @@ def test_an_exchange_is_told_however_it_is_written(ranks: Callable[..., Ran], wa
 
 def test_what_is_exchanged_on_the_way_back_says_so(ranks: Callable[..., Ran]) -> None:
     ran = ranks(
-        START + """
+        START
+        + """
 class Mean(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x): return x.view_as(x)

@@ -450,6 +450,7 @@ def test_ranks_that_compute_the_same_gradient_of_different_samples_hold_the_run(
     )
     assert holds(observation)
     assert "did not come from what they drew" in observation.hits[0].message
+    assert observation.hits[0].details["subjects"] == ["how the gradients that ranks step on come about"]
 
 
 @pytest.mark.parametrize(
