@@ -49,7 +49,7 @@ def for_audience(grade: Grade, audience: Audience) -> Grade:
 
 
 def _held_reason(grade: Grade) -> str:
-    """Names what a person looks at, and what nobody could watch where that is all; what was seen is staff's to weigh."""
+    """Names what a person looks at, or what nobody could watch where that is all; what was seen is staff's."""
     if grade.verdict_reason.endswith(_UNTIL):
         return grade.verdict_reason  # it was written for learners already
     unseen = {item.not_seen_reason: item.title for item in grade.rubric if item.not_seen}

@@ -15,7 +15,7 @@ from operator import itemgetter
 from grader.checks.source.call_sites import Calls, CallSite
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import LOOPS, Loop, Place, end, literal, name_of, start, walk
+from grader.checks.source.syntax_nodes import LOOPS, Loop, Place, end, literal, name_of, start, walk, walked_by
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Training
 from grader.checks.source.value_sources import Values
@@ -242,10 +242,9 @@ class Updates:
         return False
 
     def _walks_gradients(self, loop: ast.For | ast.comprehension, name: str) -> bool:
-        """`for g in grads`, where `grads` is a list of `p.grad`."""
-        if not (isinstance(loop.target, ast.Name) and loop.target.id == name):
-            return False
-        for origin in self._values.origins(loop.iter):
+        """`for g in grads` or `for p, g in zip(params, grads)`, where `grads` is a list of `p.grad`."""
+        over = walked_by(loop, name)
+        for origin in self._values.origins(over) if over is not None else ():
             element = getattr(origin, "elt", None)
             if element is not None and self.is_gradient(element):
                 return True
