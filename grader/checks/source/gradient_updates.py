@@ -15,7 +15,17 @@ from operator import itemgetter
 from grader.checks.source.call_sites import Calls, CallSite
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import LOOPS, Loop, Place, end, literal, name_of, start, walk, walked_by
+from grader.checks.source.syntax_nodes import (
+    LOOPS,
+    Loop,
+    Place,
+    end,
+    literal,
+    name_of,
+    start,
+    walk,
+    walked_by,
+)
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Training
 from grader.checks.source.value_sources import Values
