@@ -43,16 +43,8 @@ _CLIPPING = ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_grad
 _EMPTYING = {"zero_", "fill_", "_foreach_zero_"}
 # Calls on or with an optimizer whose whole effect on gradients is known.
 _KNOWN_WITH_OPTIMIZER = {
-    "step",
-    "unscale_",
-    "update",
-    "append",
-    "print",
-    "len",
-    "isinstance",
-    "range",
-    "scale",
-}
+    "step", "unscale_", "update", "append", "print", "len", "isinstance", "range", "scale",
+}  # fmt: skip
 _VIEWS = {"detach", "view", "flatten", "contiguous", "to", "to_local"}
 """Methods that give the same gradient, or this rank's part of it."""
 
