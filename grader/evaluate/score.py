@@ -13,10 +13,11 @@ from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.phrases import listed
 from grader.checks.rule import in_words
 from grader.evaluate.outcome import Outcome
+from grader.evaluate.reviews import held_for, review_reasons, subjects_of
 from grader.evaluate.rubric import charges, costs, judge_item
 from grader.evaluate.scale import ScaleConditions, scale
 from grader.evaluate.throughput import num_epochs, num_steps, samples_per_s
-from grader.evaluate.timing import COLD, Timing, timing, too_fast
+from grader.evaluate.timing import COLD, Timing, timing
 from grader.model.finding import Finding, Severity
 from grader.model.grade import CheckResult, ItemState, RubricResult, Verdict
 from grader.model.metric import target_of, validation_of
@@ -31,11 +32,8 @@ _ENDINGS = {
 }
 MAX_EFFICIENCY = 1.5
 """Speed-up per rank beyond which the measure of one rank is not believed; caches alone give some tenths."""
-MAX_NOT_SEEN = 20.0
-"""Points of things that the judge could not watch, beyond which a person looks."""
 MAX_UNTRAINED = 10.0
 """Points that an attempt earns at most before anything is trained: all that is asked for serves a training."""
-_HELD = "Held for review: a person looks at this attempt before it is graded. No attempt is lost."
 _MOST_NAMED = 2
 """Things that a run did not come to, by name in a verdict's sentence."""
 _MISSED = (ItemState.LOST, ItemState.PARTLY, ItemState.NOT_REACHED)
@@ -43,7 +41,7 @@ _MISSED = (ItemState.LOST, ItemState.PARTLY, ItemState.NOT_REACHED)
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a grade says; meanings as in `model.grade.Grade`. `review` has the reasons for holding, for staff."""
+    """What a grade says; meanings as in `model.grade.Grade`."""
 
     verdict: Verdict
     reason: str
@@ -53,6 +51,7 @@ class Score:
     metrics: dict[str, float | None]
     notes: tuple[str, ...]
     review: tuple[str, ...] = ()
+    review_subjects: tuple[str, ...] = ()
     gating: tuple[str, ...] = ()
 
 
@@ -90,9 +89,10 @@ def score(
     if not outcome.trained:
         rubric = _capped(rubric, outcome)
     points, max_points = round(sum(r.earned for r in rubric), 2), round(sum(r.points for r in rubric), 2)
-    review = _review(findings, rubric, outcome)
+    reasons = review_reasons(findings, rubric, outcome)
+    subjects = subjects_of(reasons)
     gates = missed(task, findings, rubric, charged)
-    verdict, reason = _verdict(findings, _in_one_sentence(gates, outcome.trained), run, review)
+    verdict, reason = _verdict(findings, _in_one_sentence(gates, outcome.trained), run, subjects)
     if run is not None and (without := _without_gpus(task, run)):
         verdict, reason = Verdict.JUDGE_ERROR, without
     return Score(
@@ -103,7 +103,8 @@ def score(
         max_points=max_points,
         metrics=_metrics(task, evidence.facts.dataset, run, time),
         notes=_notes(task, run, time),
-        review=review if verdict is Verdict.HELD else (),
+        review=tuple(reason.text for reason in reasons) if verdict is Verdict.HELD else (),
+        review_subjects=subjects if verdict is Verdict.HELD else (),
         gating=gating_codes(gates),
     )
 
@@ -117,7 +118,7 @@ def _verdict(
     findings: tuple[Finding, ...],
     missed: str,
     run: Evidence | None,
-    review: tuple[str, ...],
+    review_subjects: tuple[str, ...],
 ) -> tuple[Verdict, str]:
     if run is None:
         first = next((f for f in findings if f.severity is Severity.ERROR), None)
@@ -129,14 +130,14 @@ def _verdict(
     if record.ending is Ending.INTERRUPTED:
         return Verdict.JUDGE_ERROR, f"The judging was stopped from our side: {record.ending_reason}"
     if any(f.holds for f in findings):
-        return Verdict.HELD, _HELD
+        return Verdict.HELD, held_for(review_subjects)
     if record.ending in _ENDINGS:
         return _ENDINGS[record.ending], record.ending_reason
     if missed:
         return Verdict.REJECTED, f"What must be right is not yet: {missed}."
     # Only what would otherwise be accepted needs a person: a learner who misses a target is told so at once.
-    if review:
-        return Verdict.HELD, _HELD
+    if review_subjects:
+        return Verdict.HELD, held_for(review_subjects)
     return Verdict.ACCEPTED, "Everything that must be right was seen to be right."
 
 
@@ -213,26 +214,6 @@ def _missed_by(item: RubricResult, told: set[str]) -> str:
         found = [code for code in item.codes if code in told]
         return f" ({', '.join(found) or ' and '.join(map(in_words, item.codes))})"
     return " (not reached)" if item.state is ItemState.NOT_REACHED else f": {item.reason.rstrip('.')}"
-
-
-def _review(
-    findings: tuple[Finding, ...], rubric: tuple[RubricResult, ...], outcome: Outcome
-) -> tuple[str, ...]:
-    run, time = outcome.evidence, outcome.timing
-    calibration = run.calibration if isinstance(run, Evidence) else None
-    reasons = [f"{f.code}: {f.message}" for f in findings if f.holds]
-    evaluation = outcome.evaluation
-    if evaluation is not None and evaluation.unexamined:
-        reasons.append(f"The task's {evaluation.unexamined}. What this run left made it fail.")
-    total = sum(item.not_seen for item in rubric)
-    for item in rubric:
-        # What gates acceptance and neither was seen nor speaks for itself is nobody's to wave through but a person's.
-        alone = item.must and not outcome.vouched
-        if item.not_seen and (alone or total > MAX_NOT_SEEN):
-            reasons.append(item.not_seen_reason)
-    if calibration is not None and too_fast(time, calibration):
-        reasons.append(f"{time.seconds:.1f} s is far below every calibrated run.")
-    return tuple(reasons)
 
 
 def _metrics(task: Task, dataset: str, run: Evidence | None, time: Timing) -> dict[str, float | None]:

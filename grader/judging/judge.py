@@ -111,6 +111,7 @@ class _Judged:
             environment=self.environment or {},
             notes=(*self.notes, *self.score.notes),
             review=self.score.review,
+            review_subjects=self.score.review_subjects,
             gating=self.score.gating,
             diagnosis=self.diagnosis,
             measures=task.metrics,

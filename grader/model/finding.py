@@ -111,6 +111,11 @@ class Finding:
         return self.severity is Severity.REVIEW and self.details.get("holds", True) is not False
 
     @property
+    def subjects(self) -> tuple[str, ...]:
+        """What a person looks at because of it, in words that learners may read: never what was compared, or how."""
+        return tuple(map(str, self.details.get("subjects", ()))) or ("the script and its run",)
+
+    @property
     def folded(self) -> dict[str, Severity]:
         """Faults that follow from it and are not told by themselves, and how grave each is."""
         known = self.details.get("milder", {})

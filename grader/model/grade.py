@@ -142,6 +142,8 @@ class Grade:
     """Plain sentences about the judging itself: provisional calibration, no isolation, …."""
     review: tuple[str, ...] = field(default=())
     """Why a held attempt is held, for staff only; empty otherwise."""
+    review_subjects: tuple[str, ...] = field(default=())
+    """What a person looks at in a held attempt, in words that learners may read; none in those of earlier judges."""
     diagnosis: Diagnosis | None = None
     """Why the run died or stood still, where that is known; None for runs that ended by themselves."""
     gating: tuple[str, ...] = ()

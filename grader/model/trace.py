@@ -51,7 +51,8 @@ class Collective:
     """A collective, or a call of the store; `n` counts calls at its site.
 
     `named`: a function of `torch.distributed` was called for it; otherwise it was seen at the process group alone.
-    `ranks`: among which, None: all; `forward`: called within a trained model's forward pass.
+    `ranks`: among which, None: all; `forward`: called within a trained model's forward pass; `backward`: within a
+    backward pass.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Collective:
     named: bool = True
     ranks: tuple[int, ...] | None = None
     forward: bool = False
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)

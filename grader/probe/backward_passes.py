@@ -31,6 +31,11 @@ _between_steps: tuple[int, list[float | None], int] = (-1, [], 0)
 often these had changed by then: once is what sharpness-aware minimisation does."""
 
 
+def going_backward() -> bool:
+    """Whether a backward pass is on its way, in whichever thread."""
+    return _in_backward
+
+
 @guarded("backward", values=True)
 def _backward(tensors: Any) -> None:
     global last_site

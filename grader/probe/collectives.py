@@ -15,7 +15,7 @@ import weakref
 from types import FrameType
 from typing import Any
 
-from grader.probe import code_locations, events, layouts, models, traffic
+from grader.probe import backward_passes, code_locations, events, layouts, models, traffic
 from grader.probe.code_locations import CodeLocation
 from grader.probe.patches import guarded, outermost, replace, skip_compiling, within
 from grader.probe.process_groups import holders
@@ -104,6 +104,8 @@ def _write(name: str, site: CodeLocation | None, n: int, tensor: Any, **known: A
     }
     if models.going_forward():
         fields["forward"] = True
+    if backward_passes.going_backward():
+        fields["backward"] = True
     writer.write(events.COLLECTIVE, name=name, site=site, n=n, **{**fields, **known})
 
 

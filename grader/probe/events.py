@@ -24,8 +24,8 @@ COLLECTIVE
     was seen at the process group alone: functional collectives, DTensor, a group's own methods; not DDP's reducer),
     reduce_op, numel, device, async_op, seconds; written when the call returned, or, with named false, before it and
     without reduce_op and seconds; the first 64 calls per site, then every 64th. Calls that another collective makes
-    inside don't count. Also ranks, where it went among some ranks only; and forward, true where it was called within a
-    trained model's forward pass.
+    inside don't count. Also ranks, where it went among some ranks only; forward, true where it was called within a
+    trained model's forward pass; and backward, true where a backward pass was on its way.
 TRAFFIC
     all calls of a collective or message from one line, told at the end of the script: name, site, ranks (where it went
     among some ranks only, else null), peer (the other rank of a message, null where it isn't known), calls, bytes (of

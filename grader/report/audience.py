@@ -1,6 +1,6 @@
 """Who reads a report, and what a learner is not shown: evidence that is for staff to weigh, and scores to the digit.
 
-A held attempt tells the learner that a person will look at it, and never accuses. Judging knows no audience.
+A held attempt tells the learner what a person will look at, and never accuses. Judging knows no audience.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
+from grader.checks.phrases import listed
 from grader.model.finding import Severity
 from grader.model.grade import CheckResult, Grade, RubricResult, Verdict
 from grader.report.score_rounding import with_coarse_scores
@@ -48,14 +49,14 @@ def for_audience(grade: Grade, audience: Audience) -> Grade:
 
 
 def _held_reason(grade: Grade) -> str:
-    """Names what nobody could watch, where that is all that it is held for; what is doubted is staff's to weigh."""
+    """Names what a person looks at, or what nobody could watch where that is all; what was seen is staff's."""
     if grade.verdict_reason.endswith(_UNTIL):
         return grade.verdict_reason  # it was written for learners already
     unseen = {item.not_seen_reason: item.title for item in grade.rubric if item.not_seen}
     if not grade.review or not unseen.keys() >= set(grade.review):
-        return f"{_HELD} {_UNTIL}"
-    items = [f"“{unseen[reason]}”" for reason in grade.review]
-    named = " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
+        about = f" To be looked at: {listed(grade.review_subjects)}." if grade.review_subjects else ""
+        return f"{_HELD}{about} {_UNTIL}"
+    named = listed(f"“{unseen[reason]}”" for reason in grade.review)
     return f"The judge could not watch how your script does this: {named}. {_HELD} {_UNTIL}"
 
 

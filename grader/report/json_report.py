@@ -54,6 +54,7 @@ def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
         "gating": grade.gating,
         "notes": grade.notes,
         "review": grade.review,
+        "review_subjects": grade.review_subjects,
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
@@ -193,6 +194,7 @@ def _grade_in(document: dict[str, Any]) -> Grade:
         environment=dict(document["environment"]),
         notes=tuple(document["notes"]),
         review=tuple(document["review"]),
+        review_subjects=tuple(document.get("review_subjects", ())),
         # Grades stored before runs were diagnosed have none.
         diagnosis=_diagnosis_in(found) if (found := document.get("diagnosis")) is not None else None,
         gating=tuple(document.get("gating", ())),

@@ -87,6 +87,7 @@ def collective(f: Fields, t: float) -> model.Collective:
         named=f.maybe("named", f.flag) is not False,
         ranks=f.maybe("ranks", f.wholes),
         forward=f.maybe("forward", f.flag) or False,
+        backward=f.maybe("backward", f.flag) or False,
     )
 
 

@@ -343,6 +343,8 @@ def test_much_that_was_not_seen_is_looked_at_by_a_person() -> None:
     assert much.verdict is Verdict.HELD
     assert "No attempt is lost" in much.reason
     assert "DATA003" not in much.reason
+    assert f"a person looks at “{item(much, 'partition').title}”" in much.reason
+    assert much.review_subjects[0] == f"“{item(much, 'partition').title}”"
     assert any("20 of 40 points" in reason for reason in much.review)
 
 
@@ -357,6 +359,7 @@ def test_who_makes_the_examination_fail_is_held_and_earns_nothing_by_it() -> Non
     assert (item(outcome, "by-hand").earned, item(outcome, "by-hand").state) == (0, ItemState.NOT_SEEN)
     assert "evaluate.py" not in item(outcome, "by-hand").reason
     assert any("evaluate.py:7: KeyError" in reason for reason in outcome.review)
+    assert "the files that the run left" in outcome.reason
 
 
 def test_what_gates_and_neither_was_seen_nor_is_vouched_for_is_a_persons_to_decide() -> None:

@@ -66,6 +66,28 @@ def test_an_exchange_is_told_however_it_is_written(ranks: Callable[..., Ran], wa
     assert not ran.ranks[1].problems
 
 
+def test_what_is_exchanged_on_the_way_back_says_so(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(
+        START
+        + """
+class Mean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x.view_as(x)
+    @staticmethod
+    def backward(ctx, grad):
+        dist.all_reduce(grad)
+        return grad / 2
+w = torch.ones(3, requires_grad=True)
+Mean.apply(w).sum().backward()
+dist.all_reduce(w.grad)
+"""
+    )
+    assert [(c.name, c.backward) for c in ran.ranks[0].collectives] == [
+        ("all_reduce", True),
+        ("all_reduce", False),
+    ]
+
+
 def test_a_mesh_forms_the_default_group(ranks: Callable[..., Ran]) -> None:
     # Nobody leaves while the other still forms it.
     (group,) = ranks(MESH + "dist.barrier()\n").ranks[0].groups

@@ -44,6 +44,22 @@ def test_what_is_doubted_is_told_to_nobody_but_staff() -> None:
         assert "watch" not in sentence
 
 
+def test_what_is_looked_at_is_told_without_what_was_seen() -> None:
+    seen, subject = "TRUST002: Ranks 0 and 1 stepped on the very same.", "how the gradients come about"
+    grade = factory.grade(
+        Verdict.HELD,
+        verdict_reason="Held.",
+        review=(seen, seen),
+        review_subjects=(subject, "the training time"),
+    )
+    sentence = told(grade)
+    assert f"To be looked at: {subject} and the training time." in sentence
+    assert "nobody has found you at fault" in sentence
+    assert "very same" not in sentence
+    assert "TRUST" not in sentence
+    assert for_audience(grade, Audience.STAFF).review == (seen, seen)
+
+
 def test_read_twice_it_says_the_same() -> None:
     once = for_audience(held(), Audience.LEARNER)
     assert for_audience(once, Audience.LEARNER) == once

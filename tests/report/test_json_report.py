@@ -134,6 +134,7 @@ class _Grade(_Strict):
     gating: list[str]
     notes: list[str]
     review: list[str]
+    review_subjects: list[str]
 
 
 _ATTEMPTS = ("accepted", "rejected", "deadlocked", "crashed", "does_not_parse", "hostile")

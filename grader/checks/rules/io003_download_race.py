@@ -62,7 +62,7 @@ from grader.checks.source.rank_order import in_turn, main_waits, under_lock
 from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
-from grader.checks.source.uncalled_methods import parentheses, uncalled
+from grader.checks.source.uncalled_methods import meeting, uncalled_between
 from grader.checks.source.written_ranks import local_rank
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -161,11 +161,11 @@ def _read_before_meeting(script: Script, fetching: list[ast.Call]) -> Iterable[H
         found.sort(key=lambda one: start(one.call))
         call, fetch = found[0].call, found[-1].fetch
         who = "all ranks" if found[0].everywhere else "the other ranks"
-        named = [one for one in uncalled(script, "barrier") if start(fetch) < start(one) < start(call)]
+        named = uncalled_between(script, fetch, call)
         yield Hit(
             message=f"{script.at(call)} opens on {who} what {script.at(fetch)} is still downloading "
             "on rank 0: nothing makes the others wait, and a barrier further down comes too late.",
-            hint=parentheses(script, named[0])
+            hint=meeting(script, named[0])
             if named
             else f"Put `dist.barrier()` between {script.at(fetch)} and {script.at(call)}, on every rank.",
             where=tuple(script.location(one.call) for one in found),

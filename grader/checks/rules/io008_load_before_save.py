@@ -57,6 +57,7 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import end, start
+from grader.checks.source.uncalled_methods import meeting, uncalled_between
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -95,13 +96,17 @@ def check_source(script: Script) -> Iterable[Hit]:
         save = max(before, key=lambda s: start(s.place))
         if save.guarded and not _met(script, save.place, load.place):
             told.add(load.call)
+            named = uncalled_between(script, save.call, load.call)
             yield Hit(
                 message=f"{script.at(load.call)} loads on every rank what one rank alone saves at "
                 f"{script.at(save.call)}, and nothing between them makes the others wait: they may read half a file, "
                 "or the one from before.",
-                hint="Put `dist.barrier()` between the save and the load.",
+                hint=meeting(script, named[0])
+                if named
+                else "Put `dist.barrier()` between the save and the load.",
                 where=(script.location(load.call), script.location(save.call)),
-                fix=_fix(script, load),
+                # Two that wait would be one too many.
+                fix=None if named else _fix(script, load),
             )
 
 

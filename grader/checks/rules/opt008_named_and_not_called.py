@@ -41,7 +41,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source alone: no run shows what a statement like this does, as it does nothing. `zero_grad` is left to GRAD006,
+In the source alone: no run shows what a statement like this does, as it does nothing. A barrier that stands where only
+some ranks come by is told to move, for with parentheses it would wait for ever. `zero_grad` is left to GRAD006,
 starting and taking down the process group to DIST001 and DIST002, which say the same of theirs.
 """
 
@@ -53,7 +54,7 @@ from collections.abc import Iterable
 from grader.checks.rule import Hit
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.uncalled_methods import parentheses, uncalled
+from grader.checks.source.uncalled_methods import MEETINGS, meeting, parentheses, uncalled
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -63,7 +64,7 @@ _EFFECTS = {
     "backward": "no gradient is computed",
     "eval": "the network stays in training mode",
     "train": "the network stays in the mode that it is in",
-    "barrier": "no rank waits for another",
+    **dict.fromkeys(MEETINGS, "no rank waits for another"),
 }
 """What does not happen, by the method."""
 
@@ -76,9 +77,10 @@ def check_source(script: Script) -> Iterable[Hit]:
         for named in uncalled(script, method):
             yield Hit(
                 message=f"{script.at(named)} only names {script.quote(named)}: {effect} there.",
-                hint=parentheses(script, named),
+                hint=meeting(script, named) if method in MEETINGS else parentheses(script, named),
                 where=(script.location(named),),
-                fix=_fix(script, named),
+                # Where some ranks come by, the others have to meet them: one line alone makes nothing right.
+                fix=None if method in MEETINGS and script.guards.partial(named) else _fix(script, named),
             )
 
 

@@ -59,6 +59,7 @@ _FIRST_OF_OURS = 1000
 """Descriptors from here on are the supervisor's and the probe's (`launch.rank`); a script's own begin at 3."""
 _MAX_FACTS = 16
 _MOST_TOLD, _MOST_OF_FACT = 3, 200
+_SUBJECT = "what the script reaches for beside its training"
 _ASK = "A training script needs none of it; ask the learner what it is for."
 
 
@@ -104,6 +105,7 @@ def check_run(evidence: Evidence) -> Observation:
                 ranks=tuple(who),
                 details={
                     "holds": bool(facts),
+                    "subjects": [_SUBJECT] if facts else [],
                     "facts": facts,
                     "reaches": [f"rank {rank}: {_target(e)}" for rank, e in told[:_MAX_FACTS]],
                 },

@@ -73,6 +73,7 @@ def check_run(evidence: Evidence) -> Observation:
                     "holds": held,
                     "facts": [c.fact for c in found],
                     "holding_facts": [c.fact for c in found if c.held],
+                    "subjects": list(dict.fromkeys(c.subject.value for c in found if c.held)),
                 },
                 evidence=EvidenceKind.OUTSIDE if any(c.outside for c in found) else EvidenceKind.TRACE,
             )

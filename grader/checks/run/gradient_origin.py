@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
+from itertools import combinations
 from statistics import fmean, median
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.phrases import ranks as ranks_of
 from grader.checks.run.end_counts import gradients_computed
+from grader.checks.run.exchanges import MEETINGS
 from grader.checks.run.own_gradients import FEWEST_STEPS, AveragedStep, averaged_steps, averaging_ranks
 from grader.checks.run.replica_comparison import equal
+from grader.model.call_site import Site
 from grader.model.trace import RankTrace, Step
 
 _UNRELATED = 0.35
@@ -25,6 +28,8 @@ averaged or scaled, and stays above one half where they are clipped or rounded t
 _MOSTLY = 0.8
 _MUCH_MORE = 0.5
 """Of the number of steps: gradients that one rank may compute for itself, to look at a few samples or to try rates."""
+_UNTOLD = 63
+"""Calls of one line that may follow the last one that was told of (COLLECTIVE in `probe.events`)."""
 
 
 def made_up(evidence: Evidence) -> str:
@@ -82,11 +87,33 @@ def not_of_own_samples(evidence: Evidence) -> str:
     same = [look for look in looks if all(_by_itself(step, look.steps[0]) for step in look.steps)]
     if len(looks) < FEWEST_STEPS or len(same) < _MOSTLY * len(looks):
         return ""
+    if all(map(_meets_going_backward, ranks)) and sum(map(_losses_differ, same)) >= _MOSTLY * len(same):
+        return ""
     return (
         f"{ranks_of(r.rank for r in ranks)} drew different samples, and at {len(same)} of "
         f"{count(len(looks), 'step')} that were looked at each stepped on a gradient that it had computed by itself, "
         "the very same on all of them: it did not come from what they drew."
     )
+
+
+def _meets_going_backward(rank: RankTrace) -> bool:
+    """Whether something is brought together on the way back of each step.
+
+    An `autograd.Function` around the weights may average so: what a parameter is given then is the mean already, and no
+    look at a parameter tells it from what the rank computed by itself.
+    """
+    last: dict[tuple[str, Site | None], int] = {}
+    for call in rank.collectives:
+        if call.backward and call.name not in MEETINGS:
+            last[call.name, call.site] = call.n
+    calls = sum(n + _UNTOLD if n > _UNTOLD else n for n in last.values())
+    return calls >= len(rank.steps)
+
+
+def _losses_differ(look: AveragedStep) -> bool:
+    """Whether each rank's loss is its own, as with samples of its own."""
+    losses = [step.loss for step in look.steps]
+    return None not in losses and not any(equal((a,), (b,)) for a, b in combinations(losses, 2))
 
 
 def of_one_rank_more(evidence: Evidence) -> str:

@@ -7,6 +7,7 @@ hand) and is only worth a look. Nothing here is a judgement of a person.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.end_counts import end_count
@@ -32,6 +33,16 @@ MAX_GONE_LINES = 4
 """More lines than signals interrupt in an honest run."""
 
 
+class Subject(StrEnum):
+    """What a fact is about, in words that learners may read: never what was compared, or how."""
+
+    TOLD = "what was told of the run"
+    WORK = "how ranks share the work"
+    GRADIENTS = "how the gradients that ranks step on come about"
+    SAMPLES = "which samples ranks train on"
+    WEIGHTS = "how the saved weights come about"
+
+
 @dataclass(frozen=True, slots=True)
 class Contradiction:
     """One disagreement.
@@ -41,12 +52,14 @@ class Contradiction:
         held: True for what honest code cannot produce.
         ranks: ranks concerned, empty for the whole run.
         outside: True when it was seen from outside; False when the trace gives itself away.
+        subject: what it is about.
     """
 
     fact: str
     held: bool
     ranks: tuple[int, ...] = ()
     outside: bool = True
+    subject: Subject = Subject.TOLD
 
 
 def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
@@ -64,23 +77,30 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
             found += _unsealed(record)
             found += _flood(trace, record)
             if fact := too_many_steps(trace, record):
-                found.append(Contradiction(fact, True, (trace.rank,)))
+                found.append(Contradiction(fact, True, (trace.rank,), subject=Subject.WORK))
     if evidence.record.ending is Ending.COMPLETED:
         found += _weights(evidence)
-        found += [Contradiction(fact, True) for fact in (unlearned(evidence), _carried(evidence)) if fact]
-    told = (
-        foreign_samples(evidence),
-        pretended_samples(evidence),
-        made_up(evidence),
-        not_of_own_samples(evidence),
-        of_one_rank_more(evidence),
-        without_steps(evidence),
-        met_when_watched(evidence),
-        changing_labels(evidence),
-    )
-    found += [Contradiction(fact, True, outside=False) for fact in told if fact]
+        weights = (unlearned(evidence), _carried(evidence))
+        found += [Contradiction(fact, True, subject=Subject.WEIGHTS) for fact in weights if fact]
+    told = {
+        Subject.SAMPLES: (foreign_samples(evidence), pretended_samples(evidence), changing_labels(evidence)),
+        Subject.GRADIENTS: (
+            made_up(evidence),
+            not_of_own_samples(evidence),
+            of_one_rank_more(evidence),
+            without_steps(evidence),
+            met_when_watched(evidence),
+        ),
+    }
+    found += [
+        Contradiction(fact, True, outside=False, subject=subject)
+        for subject, facts in told.items()
+        for fact in facts
+        if fact
+    ]
     found += _file_times(evidence)
-    found += [Contradiction(fact, True) for fact in (silent_wire(evidence), one_rank_works(evidence)) if fact]
+    work = (silent_wire(evidence), one_rank_works(evidence))
+    found += [Contradiction(fact, True, subject=Subject.WORK) for fact in work if fact]
     return tuple(found)
 
 
@@ -171,7 +191,7 @@ def _weights(evidence: Evidence) -> list[Contradiction]:
             f"that stands for `{off.name}` lay between {off.lowest:.4g} and {off.highest:.4g}; here it is "
             f"{off.value:.4g}."
         )
-        return [Contradiction(fact, True)]
+        return [Contradiction(fact, True, subject=Subject.WEIGHTS)]
     if any(r.events("process") for r in evidence.trace.ranks):
         # What other processes of the script do is not told: they may have saved.
         return []
@@ -183,7 +203,7 @@ def _weights(evidence: Evidence) -> list[Contradiction]:
         "nor those with which training ended."
     )
     # With no save seen at all, a library that writes files in a way of its own may have made it.
-    return [Contradiction(fact, bool(saves))]
+    return [Contradiction(fact, bool(saves), subject=Subject.WEIGHTS)]
 
 
 def _file_times(evidence: Evidence) -> list[Contradiction]:
@@ -195,5 +215,5 @@ def _file_times(evidence: Evidence) -> list[Contradiction]:
     for file in evidence.record.outputs:
         if file.path == evaluation.artifact and file.mtime_s < first - 1:
             fact = f"`{file.path}` was written {first - file.mtime_s:.1f} s before the first optimizer step."
-            return [Contradiction(fact, False, ())]
+            return [Contradiction(fact, False, subject=Subject.WEIGHTS)]
     return []

@@ -15,7 +15,17 @@ from operator import itemgetter
 from grader.checks.source.call_sites import Calls, CallSite
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import LOOPS, Loop, Place, end, literal, name_of, start, walk
+from grader.checks.source.syntax_nodes import (
+    LOOPS,
+    Loop,
+    Place,
+    end,
+    literal,
+    name_of,
+    start,
+    walk,
+    walked_by,
+)
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Training
 from grader.checks.source.value_sources import Values
@@ -33,16 +43,8 @@ _CLIPPING = ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_grad
 _EMPTYING = {"zero_", "fill_", "_foreach_zero_"}
 # Calls on or with an optimizer whose whole effect on gradients is known.
 _KNOWN_WITH_OPTIMIZER = {
-    "step",
-    "unscale_",
-    "update",
-    "append",
-    "print",
-    "len",
-    "isinstance",
-    "range",
-    "scale",
-}
+    "step", "unscale_", "update", "append", "print", "len", "isinstance", "range", "scale",
+}  # fmt: skip
 _VIEWS = {"detach", "view", "flatten", "contiguous", "to", "to_local"}
 """Methods that give the same gradient, or this rank's part of it."""
 
@@ -242,10 +244,9 @@ class Updates:
         return False
 
     def _walks_gradients(self, loop: ast.For | ast.comprehension, name: str) -> bool:
-        """`for g in grads`, where `grads` is a list of `p.grad`."""
-        if not (isinstance(loop.target, ast.Name) and loop.target.id == name):
-            return False
-        for origin in self._values.origins(loop.iter):
+        """`for g in grads` or `for p, g in zip(params, grads)`, where `grads` is a list of `p.grad`."""
+        over = walked_by(loop, name)
+        for origin in self._values.origins(over) if over is not None else ():
             element = getattr(origin, "elt", None)
             if element is not None and self.is_gradient(element):
                 return True

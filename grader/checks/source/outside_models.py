@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.causes import CauseInText
+from grader.checks.source.gathered_inputs import alike_on_all_ranks
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 
@@ -33,6 +34,7 @@ def trained_outside(script: Script) -> Iterable[CauseInText]:
                 and not script.graph.targets(c)
                 and not script.training.gradients_off(c)
                 and set(script.values.origins(c.func, returns=False)) & set(made)
+                and not alike_on_all_ranks(script, c)
             ]
             if called:
                 # `forwards` is in no order of its own.

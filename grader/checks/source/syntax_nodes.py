@@ -160,6 +160,25 @@ def loop_above(parent: Mapping[ast.AST, ast.AST], node: ast.AST) -> Loop | None:
     return next((above for above in ancestors(parent, node) if isinstance(above, LOOPS)), None)
 
 
+def walked_by(loop: ast.For | ast.AsyncFor | ast.comprehension, name: str) -> ast.expr | None:
+    """What one variable of a loop goes over: `q` of `for i, (p, q) in enumerate(zip(a, b))` over `b`; None unknown."""
+    source, target = loop.iter, loop.target
+    while not isinstance(target, ast.Name):
+        if not isinstance(source, ast.Call) or not isinstance(target, DISPLAYS):
+            return None
+        made = name_of(source)
+        parts = source.args if made == "zip" else [None, *source.args[:1]] if made == "enumerate" else []
+        pairs = [
+            (part, element)
+            for part, element in zip(parts, target.elts, strict=False)
+            if part is not None and any(isinstance(n, ast.Name) and n.id == name for n in walk(element))
+        ]
+        if not pairs:
+            return None
+        source, target = pairs[0]
+    return source if target.id == name else None
+
+
 def literal(node: ast.AST) -> object:
     """The value that an expression writes out, `UNKNOWN` where it is no literal."""
     if isinstance(node, ast.Constant):

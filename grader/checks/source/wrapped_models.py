@@ -16,7 +16,7 @@ from grader.checks.source.call_ways import led_to, led_to_only, ways_to
 from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
 from grader.checks.source.rank_guards import Guard, Guards
-from grader.checks.source.syntax_nodes import DISPLAYS, READS, end, name_of, start
+from grader.checks.source.syntax_nodes import READS, end, name_of, start, walked_by
 from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
 from grader.checks.source.value_sources import Values
 
@@ -208,7 +208,7 @@ class Replicas:
         """`for p in model.parameters()`, `for n, m in net.named_modules()`."""
         for origin in self._values.origins(name):
             if isinstance(origin, ast.For | ast.comprehension):
-                source = _walked_by(origin, name.id)
+                source = walked_by(origin, name.id) or origin.iter
                 for call in (n for n in ast.walk(source) if isinstance(n, ast.Call)):
                     if isinstance(call.func, ast.Attribute) and call.func.attr in _WALKS:
                         return self.wrap_of(call.func.value)
@@ -244,13 +244,3 @@ class Replicas:
 def _plain(owner: ast.AST | None) -> bool:
     """`model` or `model.module`, not a part of it."""
     return isinstance(owner, ast.Name) or (isinstance(owner, ast.Attribute) and owner.attr == "module")
-
-
-def _walked_by(loop: ast.For | ast.comprehension, name: str) -> ast.expr:
-    """What one variable of a loop goes over: `q` of `for p, q in zip(a.parameters(), b.parameters())` over `b`'s."""
-    source, target = loop.iter, loop.target
-    if isinstance(source, ast.Call) and name_of(source) == "zip" and isinstance(target, DISPLAYS):
-        for part, element in zip(source.args, target.elts, strict=False):
-            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(element)):
-                return part
-    return source

@@ -18,7 +18,7 @@ from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.metric import ACCURACY
 from grader.model.run import Ending, WrittenFile
-from grader.model.trace import Feed
+from grader.model.trace import Collective, Feed
 
 FLAGGED, CLEAN = State.CONTRADICTED, State.VERIFIED
 SUMS = (1.0, 2.0, 3.0)
@@ -450,6 +450,31 @@ def test_ranks_that_compute_the_same_gradient_of_different_samples_hold_the_run(
     )
     assert holds(observation)
     assert "did not come from what they drew" in observation.hits[0].message
+    assert observation.hits[0].details["subjects"] == ["how the gradients that ranks step on come about"]
+
+
+@pytest.mark.parametrize(
+    ("backward", "losses", "held"),
+    [
+        pytest.param(True, (0.5, 0.7), False, id="averaged on the way back, of samples of their own"),
+        pytest.param(True, (0.5, 0.5), True, id="the same samples, whatever was exchanged meanwhile"),
+        pytest.param(False, (0.5, 0.7), True, id="nothing was exchanged before the gradients were there"),
+    ],
+)
+def test_a_mean_that_the_backward_pass_itself_gives(
+    tell: Any, backward: bool, losses: tuple[float, float], held: bool
+) -> None:
+    """As an `autograd.Function` around the weights does: the parameter never sees what one rank computed."""
+    story = owning(tell, lambda rank, n: mean(n), lambda rank, n: mean(n))
+    for r in story.ranks:
+        r.fields["steps"] = [replace(s, loss=losses[r.rank] + s.n) for s in r.fields["steps"]]
+        for s in r.fields["steps"]:
+            call = Collective(
+                "all_reduce", tell.site(12), s.n + 1, 16, "SUM", r.tick(), 0.001, backward=backward
+            )
+            r.add("collectives", call)
+    observation = story.observation("TRUST002")
+    assert holds(observation) if held else observation.state is CLEAN
 
 
 def test_a_data_set_that_hands_out_half_of_its_samples_twice_holds_the_run(tell: Any) -> None:
