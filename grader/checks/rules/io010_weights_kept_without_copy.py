@@ -50,8 +50,8 @@ torch.save(best_state, "model.pt")
 
 ## How it is seen
 In the source: a network's state dict that is kept under a condition, as it is, in a loop that steps the same network
-(or in a callback that such a loop calls), and that is saved or loaded outside of that condition. Reference: "Saving and Loading Models",
-https://pytorch.org/tutorials/beginner/saving_loading_models.html.
+(or in a callback that such a loop calls), and that is saved or loaded outside of that condition. Reference: "Saving
+and Loading Models", https://pytorch.org/tutorials/beginner/saving_loading_models.html.
 """
 
 from __future__ import annotations

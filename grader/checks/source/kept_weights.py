@@ -1,6 +1,6 @@
 """State dicts that a loop keeps as they are, while it goes on to train the network that they belong to.
 
-A new dictionary of the same tensors is no copy of them: `dict(state)`, `state.copy()`, `{k: v for k, v in state.items()}`.
+A new dictionary of the same tensors is no copy of them: `dict(state)`, `state.copy()`, `{k: v for k, v in …}`.
 """
 
 from __future__ import annotations
@@ -104,14 +104,13 @@ def _same_items(whole: ast.DictComp) -> bool:
     target = whole.generators[0].target
     if len(whole.generators) != 1 or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return False
-    value = whole.value
-    while (
-        isinstance(value, ast.Call)
-        and not value.args
-        and name_of(value) in _UNCOPIED
-        or (isinstance(value, ast.Attribute) and value.attr in _UNCOPIED)
-    ):
-        value = value.func if isinstance(value, ast.Call) else value.value
+    value: ast.expr = whole.value
+    while name_of(value) in _UNCOPIED:
+        if isinstance(value, ast.Call) and not value.args:
+            value = value.func
+        if not isinstance(value, ast.Attribute):
+            return False
+        value = value.value
     return isinstance(value, ast.Name) and value.id == name_of(target.elts[1])
 
 
