@@ -153,8 +153,7 @@ def check_run(evidence: Evidence) -> Observation:
     first = curve(ranks[0])
     told = schedule_lengths(ranks[0])
     if first is not None and (idle := idle_end(first)) is not None:
-        made = next(iter(ranks[0].events("lr_scheduler")), None)
-        return flagged(_idle_hit(evidence.script, idle, made))
+        return flagged(_idle_hit(evidence.script, idle, next(iter(ranks[0].events("lr_scheduler")), None)))
     if first is None or not told:
         return not_observable("No schedule of a known length was seen.")
     if (behind := left_behind(ranks[0], first)) is not None:
