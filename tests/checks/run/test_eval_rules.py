@@ -164,7 +164,9 @@ if rank == 0:
 """
     look = on_disk(tell, "rank, world_size = dist.get_rank(), dist.get_world_size()\n" + text, meet=False)
     (hit,) = look.hits
-    assert "`train.py:7` reads the files of all ranks, which each of them writes at `train.py:5`" in hit.message
+    assert (
+        "`train.py:7` reads the files of all ranks, which each of them writes at `train.py:5`" in hit.message
+    )
     assert "no reduction or gathering" not in hit.message
     assert "dist.barrier()" in hit.hint
 
