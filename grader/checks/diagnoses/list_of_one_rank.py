@@ -4,7 +4,7 @@
 `gather` or `gather_object` gave the ranks' values to one rank, and a line that other ranks run, too, read the list.
 
 ## Why
-The list of these collectives is filled on their `dst` alone. All other ranks pass None for it, and still have None then.
+The list of these collectives is filled on their `dst` alone. All other ranks pass None for it, and keep that.
 
 ## Mend it
 `dist.all_gather_object(parts, value)` with `parts = [None] * dist.get_world_size()` on every rank; or read the list
