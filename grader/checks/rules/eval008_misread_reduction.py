@@ -2,11 +2,11 @@
 
 ## What it finds
 `reduce` or `gather` whose result is used on a rank that doesn't get it; a list of all ranks' counts of which one part
-alone is read; a collective's return value, which is None, taken for its
-result; an in-place collective on a temporary tensor, or one in the background that nobody waits for; a ratio of two
-sums of which one alone was reduced; a mean that is summed over the ranks and reported undivided, or averaged by the
-collective and divided once more; a running sum that is reduced in place in every round of its loop, and a tensor that
-is reduced in place twice, the second time perhaps a view of it.
+alone is read; the best weights chosen by counts that are not yet, or never, those of all ranks; a collective's return
+value, which is None, taken for its result; an in-place collective on a temporary tensor, or one in the background that
+nobody waits for; a ratio of two sums of which one alone was reduced; a mean that is summed over the ranks and reported
+undivided, or averaged by the collective and divided once more; a running sum that is reduced in place in every round of
+its loop, and a tensor that is reduced in place twice, the second time perhaps a view of it.
 
 ## Why it matters
 None stops the script. All others run without a word and report wrong numbers: a part of the sum, the value of one
@@ -68,6 +68,7 @@ from collections.abc import Iterable
 from grader.checks.phrases import told_once
 from grader.checks.rule import Hit
 from grader.checks.source.causes import lines
+from grader.checks.source.chosen_weights import chosen_by_own_share
 from grader.checks.source.dropped_results import unwaited
 from grader.checks.source.empty_results import empty_results
 from grader.checks.source.extreme_counts import extreme_of_counts
@@ -116,6 +117,9 @@ def check_source(script: Script) -> Iterable[Hit]:
         if hit is not None:
             yield hit
     yield from _lists(script)
+    for own in chosen_by_own_share(script):
+        where = (own.test, own.kept, own.later) if own.later is not None else (own.test, own.kept)
+        yield Hit(f"{script.at(own.test)} {own.says}", own.hint, told_once(map(script.location, where)))
     for again in repeated_sums(script):
         yield Hit(again.says, again.hint, lines(script, again.nodes), fix=again.fix)
     for half in half_reduced(script):
@@ -131,12 +135,14 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _lists(script: Script) -> Iterable[Hit]:
     for one in read_unfilled(script):
+        in_choice = isinstance(script.names.tree(one.filled).parent.get(one.filled), ast.IfExp)
         yield Hit(
             message=f"{script.at(one.use)} uses {script.quote(one.filled)} on ranks that do not have it: "
-            f"`{one.name}` ({script.at(one.call)}) fills the list of its `dst` alone, and the others have None.",
+            f"`{one.name}` ({script.at(one.call)}) fills the list of its `dst` alone.",
             hint=filled_everywhere(script, one),
             where=told_once((script.location(one.use), script.location(one.call))),
-            severity=Severity.ERROR,
+            # None stops the script; a list that was made on all ranks goes on with what was in it.
+            severity=None if in_choice else Severity.ERROR,
         )
     for one in one_part_read(script):
         yield Hit(
