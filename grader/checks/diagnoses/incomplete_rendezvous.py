@@ -18,6 +18,9 @@ from grader.checks.phrases import listed, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.rank_position import RankPosition
 from grader.checks.source.collectives import INIT
+from grader.checks.source.node_text import node_text
+from grader.checks.source.rank_paths import of_each_process
+from grader.checks.source.script import UNKNOWN
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.run import Ending
@@ -59,6 +62,8 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
 def _elsewhere(run: FailedRun, joining: list[RankPosition]) -> Diagnosis:
     """All ranks are at the meeting, and it does not begin: they look for each other in the wrong place."""
     alone = run.evidence.facts.launcher == "python"
+    if (file := _own_file(run)) is not None:
+        return _in_own_files(run, joining, file)
     own = {} if alone else _own_settings(run)
     settings = listed(f"{name} (`{place.path}:{place.line}`)" for name, place in own.items())
     setting = f", with the script's own {settings}" if own else ""
@@ -80,6 +85,38 @@ def _elsewhere(run: FailedRun, joining: list[RankPosition]) -> Diagnosis:
         where=tuple(dict.fromkeys((*own.values(), *joining[0].where))),
         ranks=tuple(s.rank for s in joining),
         details={"own_settings": list(own)},
+    )
+
+
+def _own_file(run: FailedRun) -> ast.expr | None:
+    """A file to meet in that is another one in each process."""
+    script = run.evidence.script
+    for call in script.calls(INIT):
+        value = script.argument(call, "init_method")
+        if value is None or value is UNKNOWN:
+            continue
+        texts = (n.value for n in script.values.closure(value) if isinstance(n, ast.Constant))
+        if any(isinstance(t, str) and t.startswith("file:") for t in texts) and of_each_process(
+            script, value
+        ):
+            return value
+    return None
+
+
+def _in_own_files(run: FailedRun, joining: list[RankPosition], file: ast.expr) -> Diagnosis:
+    script = run.evidence.script
+    alone = run.evidence.facts.launcher == "python"
+    return run.parting(
+        title="Each rank waited in a file of its own",
+        what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}, with "
+        f"`init_method={node_text(script, file)}`, and the group never came together",
+        why="Ranks that meet through a file must all name the same one, and what this one's path is made of is another "
+        "in each process, such as a new temporary folder or the rank",
+        hint="Name one path for all ranks, made before they are started, and a new one for each run."
+        if alone
+        else "Leave `init_method` out: `dist.init_process_group(backend)` meets at the address that torchrun gives.",
+        where=tuple(dict.fromkeys((script.location(file), *joining[0].where))),
+        ranks=tuple(s.rank for s in joining),
     )
 
 

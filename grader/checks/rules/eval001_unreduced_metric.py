@@ -58,9 +58,9 @@ validation pass and the next training step. The same samples on every rank, or a
 it is told by which samples they are, not by how many. In the source, by a divided validation loader, or one that
 Accelerate or Fabric divides, with no reduction or gathering of what it counts; under Lightning's `Trainer`, by a
 validation step that logs its own value without `sync_dist=True` (as a hint where no number of devices is written).
-What one rank says above a later reduction counts, too; files that ranks leave and one reads are as good as a reduction.
-Of training a sum over the length of the whole set, a rate that one rank says for all, and the ratio of sums that one
-tensor holds are hints.
+What one rank says above a later reduction counts, too; files that ranks leave and one reads, once all have met, are as
+good as a reduction. Of training a sum over the length of the whole set, a rate that one rank says for all, and the
+ratio of sums that one tensor holds are hints.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ from grader.checks.source.count_fixes import brought_together, too_small
 from grader.checks.source.dropped_results import kept, kept_by
 from grader.checks.source.lightning_modules import logged_apart, told_devices
 from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.rank_files import read_too_early
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import Draw
 from grader.checks.source.unreduced_counts import Unreduced, share_as_whole, unreduced
@@ -228,9 +229,8 @@ def _without_loaders(evidence: Evidence) -> Observation:
         return verified(_together(f"in the files that {at(written)} writes"))
     site = first_known([e.site for r in evidence.trace.ranks for e in r.events("evaluation")])
     shares = ", ".join(f"rank {r}: {n:,}" for r, n in most.items())
-    return flagged(
-        _local(shares, total, at(site, "The validation loop"), place(site), most, len(begun[min(most)]))
-    )
+    hit = _local(shares, total, at(site, "The validation loop"), place(site), most, len(begun[min(most)]))
+    return flagged(_mended(evidence.script, hit, ()))
 
 
 def _hit(
@@ -248,22 +248,19 @@ def _hit(
     where = at(stream.site, "The validation loader")
     lost = [in_vain(evidence.ledger.layout, call) for call in met]
     places = (*(place(met[0].site) if met else ()), *place(stream.site))
-    return _local(
-        shares,
-        parts[-1].num_expected or 0,
-        where,
-        places,
-        counts,
-        len(parts),
-        followed or (lost or [_NOTHING])[0],
-    )
+    total = parts[-1].num_expected or 0
+    return _local(shares, total, where, places, counts, len(parts), followed or (lost or [_NOTHING])[0])
 
 
 def _mended(script: Script, hit: Hit, met: tuple[Collective, ...]) -> Hit:
-    """The same, saying how the collective that is there comes to bring something together."""
+    """The same, saying how the collective, or the files that are there come to bring something together."""
+    for early in read_too_early(script) if not met else ():
+        parts, _, _ = hit.message.partition(f", and {_NOTHING}")
+        where = told_once((*map(script.location, (early.read, early.write)), *hit.where))
+        return replace(hit, message=f"{parts}. {early.says}", hint=early.hint, where=where)
     site = next((call.site for call in met if call.site is not None), None)
     hint, fix, nodes = kept_by(script, site) if site is not None else ("", None, ())
-    where = told_once((*hit.where, *(script.location(n) for n in nodes)))
+    where = told_once((*hit.where, *map(script.location, nodes)))
     return replace(hit, hint=hint, fix=fix, where=where) if hint else hit
 
 

@@ -59,9 +59,10 @@ In the source: a loop that evaluates (its data or its place say so), and no `eva
 in those that call it or in those that it calls; and an `eval()` that a round of training comes to after its last
 backward pass, directly or through calls, with no `train()` anywhere in that round. Where the network is known to
 compute alike in both modes it is a hint.
-In the run: the mode of the network, and of gradients, in the forward passes over the validation set; and steps for
-which the network went forward with all of it in evaluation mode. Layers that are frozen while others are in training
-mode are nobody's concern; a network with trained statistics in evaluation mode from the first step on is a hint.
+In the run: the mode of the network, and of gradients, in the forward passes over the validation set, which are known by
+its loader or, without one, by the number of their samples; and steps for which the network went forward with all of it
+in evaluation mode. Layers that are frozen while others are in training mode are nobody's concern; a network with
+trained statistics in evaluation mode from the first step on is a hint.
 """
 
 from __future__ import annotations
@@ -187,14 +188,14 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _look_at_validation(evidence: Evidence) -> Observation:
-    from grader.checks.run.evaluation_passes import during_validation
+    from grader.checks.run.evaluation_passes import during_validation, of_validations_size
     from grader.checks.run.validation_modes import validated_in_training
 
     training: dict[int, list[Event]] = {}
     graphs: dict[int, list[Event]] = {}
     looked = 0
     for rank in evidence.trace.ranks:
-        for event in during_validation(evidence, rank):
+        for event in (*during_validation(evidence, rank), *of_validations_size(evidence, rank)):
             looked += 1
             if event.fields.get("training_mode") is True:
                 training.setdefault(rank.rank, []).append(event)

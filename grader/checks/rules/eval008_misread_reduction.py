@@ -1,11 +1,12 @@
 """The result of a reduction is lost, read where it is not, or not what it is taken for.
 
 ## What it finds
-`reduce` whose result is used on a rank that doesn't get it; a collective's return value, which is None, taken for its
-result; an in-place collective on a temporary tensor, or one in the background that nobody waits for; a ratio of two
-sums of which one alone was reduced; a mean that is summed over the ranks and reported undivided, or averaged by the
-collective and divided once more; a running sum that is reduced in place in every round of its loop, and a tensor that
-is reduced in place twice, the second time perhaps a view of it.
+`reduce` or `gather` whose result is used on a rank that doesn't get it; a list of all ranks' counts of which one part
+alone is read; the best weights chosen by counts that are not yet, or never, those of all ranks; a collective's return
+value, which is None, taken for its result; an in-place collective on a temporary tensor, or one in the background that
+nobody waits for; a ratio of two sums of which one alone was reduced; a mean that is summed over the ranks and reported
+undivided, or averaged by the collective and divided once more; a running sum that is reduced in place in every round of
+its loop, and a tensor that is reduced in place twice, the second time perhaps a view of it.
 
 ## Why it matters
 None stops the script. All others run without a word and report wrong numbers: a part of the sum, the value of one
@@ -64,11 +65,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.phrases import told_once
 from grader.checks.rule import Hit
 from grader.checks.source.causes import lines
+from grader.checks.source.chosen_weights import chosen_by_own_share
 from grader.checks.source.dropped_results import unwaited
 from grader.checks.source.empty_results import empty_results
 from grader.checks.source.extreme_counts import extreme_of_counts
+from grader.checks.source.gathered_lists import all_parts, filled_everywhere, one_part_read, read_unfilled
 from grader.checks.source.half_reduced import half_reduced
 from grader.checks.source.node_text import node_text
 from grader.checks.source.reduction_fixes import (
@@ -112,6 +116,10 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
         if hit is not None:
             yield hit
+    yield from _lists(script)
+    for own in chosen_by_own_share(script):
+        where = (own.test, own.kept, own.later) if own.later is not None else (own.test, own.kept)
+        yield Hit(f"{script.at(own.test)} {own.says}", own.hint, told_once(map(script.location, where)))
     for again in repeated_sums(script):
         yield Hit(again.says, again.hint, lines(script, again.nodes), fix=again.fix)
     for half in half_reduced(script):
@@ -122,6 +130,27 @@ def check_source(script: Script) -> Iterable[Hit]:
             "ranks and the other that of one: the ratio is wrong by a factor of the number of ranks.",
             hint=half.hint,
             where=tuple(script.location(n) for n in (half.ratio, half.call)),
+        )
+
+
+def _lists(script: Script) -> Iterable[Hit]:
+    for one in read_unfilled(script):
+        in_choice = isinstance(script.names.tree(one.filled).parent.get(one.filled), ast.IfExp)
+        yield Hit(
+            message=f"{script.at(one.use)} uses {script.quote(one.filled)} on ranks that do not have it: "
+            f"`{one.name}` ({script.at(one.call)}) fills the list of its `dst` alone.",
+            hint=filled_everywhere(script, one),
+            where=told_once((script.location(one.use), script.location(one.call))),
+            # None stops the script; a list that was made on all ranks goes on with what was in it.
+            severity=None if in_choice else Severity.ERROR,
+        )
+    for one in one_part_read(script):
+        yield Hit(
+            message=f"{script.at(one.call)} brings together what each rank counted over its own share, and "
+            f"{script.quote(one.use)} at {script.at(one.use)} is all that is read of it: the part of one rank. The "
+            "figure is that of one share, not of the whole.",
+            hint=all_parts(script, one),
+            where=told_once((script.location(one.use), script.location(one.call))),
         )
 
 

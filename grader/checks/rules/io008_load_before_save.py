@@ -2,7 +2,7 @@
 
 ## What it finds
 A checkpoint that one rank saves under a test of the rank and that all ranks load further down, with nothing in between
-that makes them wait.
+that makes them wait. Files that each rank writes for itself and that are all read further down, in the same way.
 
 ## Why it matters
 While rank 0 writes, the others are already at the load. They read half a file and crash, or find the old one and go on
@@ -41,8 +41,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: the last save of a path before a load of the same path, where a rank test keeps ranks from the one and
-not from the other, and neither a collective nor a training step stands between. Reference: "Save and Load Checkpoints",
-https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
+not from the other, and neither a collective nor a training step stands between; and reads of one file per rank below
+the write of the rank's own, with no collective and no look at the files between. Reference: "Save and Load
+Checkpoints", https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from grader.checks.rule import Hit
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
+from grader.checks.source.rank_files import read_too_early
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import end, start
 from grader.checks.source.uncalled_methods import meeting, uncalled_between
@@ -85,6 +87,9 @@ def check_source(script: Script) -> Iterable[Hit]:
     saved: dict[tuple[str, ast.AST], list[_Event]] = {}
     for save in saves:
         saved.setdefault((save.path, _scope(script, save)), []).append(save)
+    for early in read_too_early(script):
+        where = (script.location(early.read), script.location(early.write))
+        yield Hit(early.says, early.hint, where, fix=_barrier_below(script, early.write))
     told: set[ast.Call] = set()
     for load in loads:
         if load.guarded or load.call in told:
@@ -119,6 +124,16 @@ def _fix(script: Script, load: _Event) -> Fix | None:
         f"{edits.name('torch.distributed.barrier', load.place)}()",
     )
     return edits.fix("Has all ranks wait until the file is written.")
+
+
+def _barrier_below(script: Script, write: ast.Call) -> Fix | None:
+    edits = Edits(script)
+    statement = script.names.tree(write).statement(write)
+    alone = isinstance(statement, ast.Expr) and statement.value is write
+    if not alone or not in_group(script, write) or script.guards.partial(write) is not None:
+        return None
+    edits.after(statement, f"{edits.name('torch.distributed.barrier', write)}()")
+    return edits.fix("Has all ranks wait until each of them has written its file.")
 
 
 def _events(script: Script, call: ast.Call, parameter: str) -> Iterable[_Event]:

@@ -2,6 +2,8 @@
 
 ## What it finds
 `best = model.state_dict()` in a loop that goes on training the same model, where `best` is saved or loaded afterwards.
+`dict(model.state_dict())` and `{k: v for k, v in model.state_dict().items()}` are no copies either: they make another
+dictionary of the same tensors.
 
 ## Why it matters
 `state_dict()` holds the tensors of the model themselves. The next step changes them in place, and with them what was
@@ -47,9 +49,9 @@ torch.save(best_state, "model.pt")
 ```
 
 ## How it is seen
-In the source: a network's state dict that is kept under a condition, as it is, in a loop that steps the same network,
-and that is saved or loaded outside of that condition. Reference: "Saving and Loading Models",
-https://pytorch.org/tutorials/beginner/saving_loading_models.html.
+In the source: a network's state dict that is kept under a condition, as it is, in a loop that steps the same network
+(or in a callback that such a loop calls), and that is saved or loaded outside of that condition. Reference: "Saving
+and Loading Models", https://pytorch.org/tutorials/beginner/saving_loading_models.html.
 """
 
 from __future__ import annotations
@@ -70,12 +72,13 @@ def check_source(script: Script) -> Iterable[Hit]:
     for kept in kept_without_copy(script):
         edits = Edits(script)
         written = f"{edits.name('copy.deepcopy', kept.taken)}({edits.text(kept.taken)})"
-        edits.replace(kept.taken, written)
+        edits.replace(kept.kept, written)
+        same = " A new dictionary still holds the same tensors." if kept.kept is not kept.taken else ""
         yield Hit(
-            message=f"{script.at(kept.taken)} keeps {script.quote(kept.taken)} without a copy: it holds tensors that "
-            f"the next step changes in place, so that {script.at(kept.used)} gets the weights of the last epoch, "
-            "whichever was the best.",
+            message=f"{script.at(kept.kept)} keeps {script.quote(kept.kept)} without a copy of its tensors: the next "
+            f"step changes them in place, so that {script.at(kept.used)} gets the weights of the last epoch, "
+            f"whichever was the best.{same}",
             hint=f"Keep a copy: `{written}`.",
-            where=(script.location(kept.taken), script.location(kept.used)),
+            where=(script.location(kept.kept), script.location(kept.used)),
             fix=edits.fix("Keeps a copy of the weights."),
         )

@@ -1,14 +1,16 @@
 """The schedule does not fit the training: too long, too short, or of another optimizer.
 
 ## What it finds
-A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among
-ranks and steps the schedule once per batch. A cosine that is over early and climbs again until training ends. A
-schedule whose optimizer was replaced by a new one, which it does not move.
+A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among ranks
+and steps the schedule once per batch. A schedule that is over early: a cosine that climbs again until training ends, or
+a rate that stands at 0 for the rest of it. A schedule whose optimizer was replaced by a new one, which it does not
+move.
 
 ## Why it matters
 With k ranks an epoch has a k-th of the batches. A warm-up then lasts k times as many epochs, and the decay that brings
 the last percents of accuracy is never reached: training ends somewhere in the first part of the curve. It is not
-reached either where the rate stands still, or has climbed to its peak again.
+reached either where the rate stands still, or has climbed to its peak again. Where the rate is 0, steps change nothing,
+and the epochs after that are work in vain.
 
 ## Example
 ```python
@@ -59,10 +61,11 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks, or as long as
 those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose one fall the rate
-climbs to the end; by a rate that a schedule moved, and that stands still from an optimizer on that was built in the
-place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
-number of ranks (a hint), and by such an optimizer, where no schedule is made for it. Lengths of schedules that follow
-one another add up. Schedules that rise again by their name, such as `CosineAnnealingWarmRestarts`, are fine.
+climbs to the end; by a rate that is 0 in the last steps, 15% of them or more; by a rate that a schedule moved, and that
+stands still from an optimizer on that was built in the place of the first. In the source, by a length made of the data
+set's size and the loader's batch size without the number of ranks (a hint), and by such an optimizer, where no schedule
+is made for it. Lengths of schedules that follow one another add up. Schedules that rise again by their name, such as
+`CosineAnnealingWarmRestarts`, are fine.
 """
 
 from __future__ import annotations
@@ -76,7 +79,7 @@ from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lengths_of, lines
 from grader.checks.source.optimisation_fixes import length_in_helper, length_of_share
-from grader.checks.source.schedules import of_whole_set, replaced_optimizers, stepped_by
+from grader.checks.source.schedules import hurried, of_whole_set, replaced_optimizers, stepped_by
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
@@ -84,7 +87,7 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.schedule_ends import Bounce, LeftBehind
+    from grader.checks.run.schedule_ends import Bounce, Idle, LeftBehind
     from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -140,7 +143,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
     from grader.checks.run.learning_rates import curve, schedule_lengths, steps_between_moves
     from grader.checks.run.replica_comparison import trainers
-    from grader.checks.run.schedule_ends import bounce, left_behind
+    from grader.checks.run.schedule_ends import bounce, idle_end, left_behind
 
     ranks = trainers(evidence.trace)
     if not evidence.finished:
@@ -149,6 +152,8 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("Fewer than two ranks took optimizer steps.")
     first = curve(ranks[0])
     told = schedule_lengths(ranks[0])
+    if first is not None and (idle := idle_end(first)) is not None:
+        return flagged(_idle_hit(evidence.script, idle, next(iter(ranks[0].events("lr_scheduler")), None)))
     if first is None or not told:
         return not_observable("No schedule of a known length was seen.")
     if (behind := left_behind(ranks[0], first)) is not None:
@@ -201,6 +206,29 @@ def _behind_hit(script: Script, behind: LeftBehind) -> Hit:
             dict.fromkeys((*lines(script, new), *place(behind.schedule.site), *place(behind.step.site)))
         ),
         details={"rate": behind.rate, "taken": behind.taken, "left": behind.left},
+    )
+
+
+def _idle_hit(script: Script, idle: Idle, made: Event | None) -> Hit:
+    causes = list(hurried(script))
+    stands = f" {at(made.site)} makes the schedule." if made is not None and not causes else ""
+    site = made.site if made is not None else None
+    return Hit(
+        message=f"The learning rate was 0 in the last {idle.left:,} of {idle.taken + idle.left:,} optimizer steps: "
+        f"they changed no weight, and all that was learned is of the first {idle.taken:,}."
+        + "".join(f" {c.says}" for c in causes)
+        + stands,
+        hint=causes[0].hint
+        if causes
+        else f"Let the schedule come to its end with the training: it is over after {count(idle.taken, 'step')}, and "
+        f"{idle.taken + idle.left:,} are taken. Count its length in what it is stepped by, such as "
+        "`epochs * len(loader)` where it is stepped once per batch.",
+        where=tuple(
+            dict.fromkeys(
+                (*lines(script, [n for c in causes for n in c.nodes]), *place(site), *place(idle.step.site))
+            )
+        ),
+        details={"taken": idle.taken, "left": idle.left},
     )
 
 

@@ -32,6 +32,22 @@ def during_validation(evidence: Evidence, rank: RankTrace) -> list[Event]:
     return [e for e in begun_evaluations(rank) if any(start <= e.t <= end for start, end in windows)]
 
 
+def of_validations_size(evidence: Evidence, rank: RankTrace) -> list[Event]:
+    """Those that took as many samples as the validation split has, or a rank's share of it, where no loader drew it."""
+    total, shares = evidence.num_validation, evidence.world_size
+    if not total or evidence.ledger.validation or evidence.num_train == total:
+        return []
+    sizes = {total, total // shares, -(-total // shares)}
+    found: list[Event] = []
+    begun: Event | None = None
+    for event in rank.events("evaluation"):
+        if event.fields.get("op") == "begin":
+            begun = event
+        elif begun is not None and event.fields.get("num_samples") in sizes:
+            found.append(begun)
+    return found
+
+
 def validated_as_training(evidence: Evidence) -> tuple[dict[int, int], Site | None]:
     """Ranks that ran validation batches through the network in training mode with gradients on.
 

@@ -1,7 +1,8 @@
 """Schedules that did not go with the training to its end, by the rates that the optimizers stepped with.
 
-A cosine that was over before the training climbs again; an optimizer that was built anew goes on without the schedule
-of the one before. Rates that rise on purpose come from schedules that are called so, and are left alone.
+A cosine that was over before the training climbs again, other curves stand at 0 then; an optimizer that was built anew
+goes on without the schedule of the one before. Rates that rise on purpose come from schedules that are called so, and
+are left alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ _AT_PEAK = 0.98
 """One that stays above this share of its peak has not begun to fall."""
 _MIN_STEPS = 20
 _MIN_MOVES = 4
+_NO_RATE = 1e-9
+"""A rate below this share of its peak is 0: what a sum or a cosine leaves of it is rounding."""
+_MIN_IDLE = 10
+_IDLE_SHARE = 0.15
+"""Steps at rate 0 that are more than the rounding of an epoch's end, and than a last one at the foot of a curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +94,24 @@ def left_behind(rank: RankTrace, curve: LearningRateCurve) -> LeftBehind | None:
     if not unfinished or len(set(after)) > 1 or len(after) < _MIN_STEPS:
         return None
     return LeftBehind(schedule, curve.steps[first], after[0], first, len(after))
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Steps at the end of a run that changed nothing: the first of them, how many before it did, how many they are."""
+
+    step: Step
+    taken: int
+    left: int
+
+
+def idle_end(curve: LearningRateCurve) -> Idle | None:
+    """A rate that came to 0 long before training ended, and stayed there."""
+    least = _NO_RATE * curve.peak
+    taken = len(curve.rates)
+    while taken and abs(curve.rates[taken - 1]) <= least:
+        taken -= 1
+    left = len(curve.rates) - taken
+    if not taken or left < max(_MIN_IDLE, _IDLE_SHARE * len(curve.rates)):
+        return None
+    return Idle(curve.steps[taken], taken, left)

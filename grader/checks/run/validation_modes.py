@@ -27,15 +27,20 @@ def validated_in_training(evidence: Evidence, found: Mapping[int, Sequence[Event
     script, traces = evidence.script, evidence.trace.ranks
     events = [e for told in found.values() for e in told]
     norms = max((w.num_batchnorm for r in traces for w in r.wraps), default=0)
-    minds = norms > 0 or "ropout" in "".join(t.text for t in script.trees)
+    texts = "".join(t.text for t in script.trees)
+    normalises = norms > 0 or "BatchNorm" in texts
+    minds = normalises or "ropout" in texts
+    layers = count(norms, "BatchNorm layer") if norms else "BatchNorm layers"
     kept = " what then goes into the checkpoint" if any(r.saves for r in traces if r.rank in found) else ""
     why = (
-        f"Its {count(norms, 'BatchNorm layer')} scored each batch by its own statistics, and learned from the "
-        f"validation data{kept}."
-        if norms
+        f"Its {layers} scored each batch by its own statistics, and learned from the validation data{kept}."
+        if normalises
         else "Dropout goes on dropping units there, so the metric depends on chance."
         if minds
         else "Its layers compute alike in both modes today; the next one may not."
+    )
+    otherwise += (
+        " Statistics that are to settle when training is over take training samples." if normalises else ""
     )
     kept_from = _switched_on_some(script) if len(found) < len(traces) else None
     hint = otherwise
@@ -50,8 +55,8 @@ def validated_in_training(evidence: Evidence, found: Mapping[int, Sequence[Event
         )
     return Hit(
         message=(
-            f"{ranks(found)} validated with the network in training mode ({count(len(events), 'run')} of forward "
-            f"passes, at {at(events[0].site, 'an unknown line')}). {why}"
+            f"{ranks(found)} ran validation samples through the network in training mode ({count(len(events), 'run')} "
+            f"of forward passes, at {at(events[0].site, 'an unknown line')}). {why}"
         ),
         hint=hint,
         where=tuple(dict.fromkeys((*lines(script, nodes), *places(e.site for e in events)))),

@@ -41,9 +41,9 @@ def names_rank(script: Script, node: ast.AST) -> bool:
     return any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr))
 
 
-def stands_at(script: Script, call: ast.Call, site: Site | Frame | None) -> bool:
-    """Whether a call is the one that a run saw at a place, or on a stack."""
-    where = script.location(call)
+def stands_at(script: Script, node: ast.AST, site: Site | Frame | None) -> bool:
+    """Whether a call, or another part of the text, is the one that a run saw at a place, or on a stack."""
+    where = script.location(node)
     return site is not None and where.path == site.path and where.line <= site.line <= (where.end_line or 0)
 
 

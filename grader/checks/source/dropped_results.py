@@ -1,4 +1,4 @@
-"""Reductions whose results nobody can have: written into a tensor that nobody holds, never waited for, or left out."""
+"""Reductions whose results nobody has: written into a tensor that nobody holds, not waited for, left out, or unread."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import listed
 from grader.checks.source.causes import stands_at
 from grader.checks.source.divergence import Divergence
+from grader.checks.source.gathered_lists import all_parts, one_part_read
 from grader.checks.source.guard_fixes import above_own_test
 from grader.checks.source.reduction_fixes import in_the_foreground, on_what_is_kept
 from grader.checks.source.reduction_results import reductions
@@ -40,7 +41,9 @@ def unwaited(script: Script, call: ast.Call) -> bool:
 
 def dropped(script: Script, site: Site) -> bool:
     """Whether the reduction that was called from this line has no result that the script could go on with."""
-    return bool(_dropped_at(script, site))
+    return bool(_dropped_at(script, site)) or any(
+        stands_at(script, c.call, site) for c in one_part_read(script)
+    )
 
 
 def kept(script: Script, calls: tuple[Collective, ...]) -> tuple[Collective, ...]:
@@ -60,6 +63,9 @@ def kept_by(script: Script, site: Site) -> tuple[str, Fix | None, tuple[ast.AST,
         if lost(script, call, tensor):
             return (*on_what_is_kept(script, call, name, tensor), ())
         return f"Leave `async_op=True` out at {script.at(call)}.", in_the_foreground(script, call), ()
+    for one in one_part_read(script):
+        if stands_at(script, one.call, site):
+            return all_parts(script, one), None, (one.use,)
     for call, _, tensor in reductions(script):
         if stands_at(script, call, site) and _in_the_background(script, call):
             waits = tuple(script.called("wait"))

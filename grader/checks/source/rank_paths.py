@@ -37,15 +37,22 @@ def tells_rank(script: Script, path: ast.expr | None) -> bool:
     return any(script.ranks.shows_rank(n) for n in (*written, *read))
 
 
+def of_each_process(script: Script, path: ast.expr) -> bool:
+    """Whether something in a path is another one in every process: the rank, a temporary folder, the time."""
+    names = (
+        script.names.qualified(n) or ""
+        for n in script.values.closure(path)
+        if isinstance(n, ast.Name | ast.Attribute)
+    )
+    return tells_rank(script, path) or any(name.startswith(_OWN_BY_NATURE) for name in names)
+
+
 def same_for_all(script: Script, path: ast.expr | None) -> bool:
     """Whether nothing in a path tells one rank's file from another's; False where the path is not known."""
-    if path is None or path is UNKNOWN or tells_rank(script, path):
+    if path is None or path is UNKNOWN:
         return False
-    for node in script.values.closure(path):
-        if isinstance(node, ast.Name | ast.Attribute):
-            name = script.names.qualified(node) or ""
-            if name.startswith(_OWN_BY_NATURE):
-                return False
+    if of_each_process(script, path):
+        return False
     # A file object opened elsewhere is judged where it is opened.
     opened = [o for o in script.values.origins(path) if isinstance(o, ast.Call)]
     return not any(script.names.qualified(o.func) in ("open", "io.BytesIO") for o in opened)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.source.causes import by_world
+from grader.checks.source.causes import CauseInText, by_world
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start
 
@@ -137,3 +137,29 @@ def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
     if isinstance(known, int) and known == script.values.constant(b):
         return True
     return bool(set(script.values.origins(a)) & set(script.values.origins(b)))
+
+
+def hurried(script: Script) -> Iterable[CauseInText]:
+    """Steps of schedules that are made several times for each step of the optimizer: `for _ in range(n)` around one."""
+    schedules: set[ast.AST] = {c for _, c in script.calls_under(_SCHEDULES)}
+    for call in script.called("step"):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        loops = script.updates.loops_around(call)
+        if owner is None or not loops or not schedules & stepped_by(script, owner):
+            continue
+        inner = loops[0]
+        counted = inner.iter if isinstance(inner, ast.For) else None
+        if not isinstance(counted, ast.Call) or script.names.qualified(counted.func) != "range":
+            continue
+        if script.updates.entries(inner, script.updates.steps) or not script.updates.rounds(
+            call, script.updates.steps
+        ):
+            continue
+        ranks = any(script.ranks.world(n) for n in counted.args)
+        often = "as often as there are ranks" if ranks else "several times"
+        yield CauseInText(
+            (call, inner),
+            f"{script.at(inner)} steps the schedule {often} for each step of the optimizer.",
+            f"Write {script.quote(call)} once, without the loop at {script.at(inner)}: each rank has a schedule of its "
+            "own, whose length counts that rank's own steps.",
+        )

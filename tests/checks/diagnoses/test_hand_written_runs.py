@@ -368,6 +368,30 @@ def test_a_rank_that_prepares_data_while_the_others_wait_is_named_at_the_time_li
     assert "ranks 1 and 2 waited in `barrier` at `train.py:30`" in found.explanation
 
 
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ('f"file://{tempfile.mkdtemp()}/store"', True),
+        ('"file:///tmp/store" + os.environ["RANK"]', True),
+        ('"file:///tmp/store"', False),
+    ],
+)
+def test_ranks_that_wait_in_files_of_their_own(path: str, own: bool) -> None:
+    story = Story()
+    story.text = f"""import os, tempfile
+import torch.distributed as dist
+dist.init_process_group("gloo", init_method={path}, rank=0, world_size=2)
+"""
+    for rank in (0, 1):
+        story.wait(rank, "rendezvous (init_process_group)", 3)
+    story.ending = Ending.DEADLOCKED
+    found = told(story.evidence())
+    assert found.id == "incomplete_rendezvous"
+    assert ("must all name the same one" in found.explanation) is own
+    assert ("file of its own" in found.title) is own
+    assert found.where[0].line == 3
+
+
 def test_a_run_that_still_trains_at_its_limit_is_slow_and_not_stuck() -> None:
     story = honest(epochs=2)
     story.ending = Ending.TIMED_OUT

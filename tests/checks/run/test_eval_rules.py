@@ -154,6 +154,23 @@ def test_files_that_nobody_reads_or_waits_for_or_that_are_one(tell: Any) -> None
     assert on_disk(tell, ON_DISK, paths="part.json").state is FLAGGED
 
 
+def test_files_that_are_read_before_they_are_there_for_certain(tell: Any) -> None:
+    text = """import json
+import torch.distributed as dist
+
+(out / f"part_{rank}.json").write_text("{}")
+if rank == 0:
+    parts = [json.loads((out / f"part_{r}.json").read_text()) for r in range(world_size)]
+"""
+    look = on_disk(tell, "rank, world_size = dist.get_rank(), dist.get_world_size()\n" + text, meet=False)
+    (hit,) = look.hits
+    assert (
+        "`train.py:7` reads the files of all ranks, which each of them writes at `train.py:5`" in hit.message
+    )
+    assert "no reduction or gathering" not in hit.message
+    assert "dist.barrier()" in hit.hint
+
+
 def test_counts_reduced_once_when_training_is_over(tell: Any) -> None:
     story = trained(tell)
     story.validate(tell.strided(30, 2, shuffle=False))

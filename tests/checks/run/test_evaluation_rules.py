@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending
@@ -254,6 +256,25 @@ def test_statistics_learned_anew_from_training_data_are_no_validation(tell: Any)
     for rank in story.ranks:
         rank.event("evaluation", 40, op="begin", training_mode=True, grad_enabled=False)
     assert story.observation("EVAL006").state is UNSEEN
+
+
+@pytest.mark.parametrize(("samples", "state"), [(30, FLAGGED), (15, FLAGGED), (96, UNSEEN)])
+def test_statistics_learned_anew_from_validation_data(tell: Any, samples: int, state: State) -> None:
+    story = trained(tell)
+    story.text = "net = torch.nn.Sequential(torch.nn.BatchNorm1d(4))\n"
+    story.save(0, "model.pt")
+    for rank in story.ranks:
+        for op, number in (("begin", 0), ("end", samples)):
+            told = {"op": op, "num_samples": number, "training_mode": True, "grad_enabled": False}
+            rank.event("evaluation", 40, **told)
+    look = story.observation("EVAL006")
+    assert look.state is state
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert "ran validation samples through the network in training mode" in hit.message
+        assert "learned from the validation data what then goes into the checkpoint" in hit.message
+        assert "take training samples" in hit.hint
+        assert hit.severity is None
 
 
 def test_a_validation_that_looks_like_training(tell: Any) -> None:

@@ -479,6 +479,58 @@ def test_a_cosine_that_climbs_again(tell: Any, rates: list[float], kind: str, st
 
 
 @pytest.mark.parametrize(
+    ("rates", "state"),
+    [
+        (WARM + [0.1 - 0.004 * n for n in range(25)] + [0.0] * 35, FLAGGED),
+        (WARM + [0.1 - 0.004 * n for n in range(25)] + [-1e-17] * 35, FLAGGED),  # what rounding leaves
+        (WARM + [0.1 - 0.002 * n for n in range(50)] + [0.0] * 5, UNSEEN),  # the foot of its curve
+        (
+            WARM + [0.1 - 0.004 * n for n in range(20)] + [0.001] * 35,
+            UNSEEN,
+        ),  # a least rate, as somebody chose it
+    ],
+)
+def test_a_rate_of_zero_long_before_the_end(tell: Any, rates: list[float], state: State) -> None:
+    story = steps(tell, rates)
+    story.text = SCHEDULE_ONCE_PER_RANK
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 8, kind="LambdaLR", length=None)
+    look = story.observation("OPT006")
+    assert look.state is state
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert f"was 0 in the last 35 of {len(rates)} optimizer steps" in hit.message
+        assert "`train.py:15` steps the schedule as often as there are ranks" in hit.message
+        assert {w.line for w in hit.where} >= {8, 15, 16}
+        assert "Write `schedule.step()` once" in hit.hint
+
+
+SCHEDULE_ONCE_PER_RANK = """import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group()
+loader = DataLoader(train_set, 8, sampler=DistributedSampler(train_set))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, curve)
+
+
+for epoch in range(5):
+    for x, y in loader:
+        loss_of(model(x), y).backward()
+        optimizer.step()
+        for _ in range(dist.get_world_size()):
+            schedule.step()
+"""
+
+
+def test_a_rate_of_zero_that_nothing_in_the_text_explains(tell: Any) -> None:
+    story = steps(tell, [0.1] * 20 + [0.0] * 20)
+    (hit,) = story.observation("OPT006").hits
+    assert "over after 20 steps, and 40 are taken" in hit.hint
+
+
+@pytest.mark.parametrize(
     ("later", "anew", "found"),
     [
         ([0.09] * 30, False, True),
