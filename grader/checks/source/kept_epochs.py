@@ -16,6 +16,10 @@ from grader.checks.source.syntax_nodes import walk
 
 _CYCLE = "itertools.cycle"
 _SETUP = ("__init__", "__len__")
+_SAMPLER = (
+    " Or let a sampler of the main process deal the samples out, and the data set hold all of them in one order: "
+    "`sampler = DistributedSampler(whole_set)`, and `sampler.set_epoch(epoch)` in each epoch."
+)
 
 
 def cycled_loaders(script: Script) -> Iterable[CauseInText]:
@@ -60,8 +64,7 @@ def stale_copies(script: Script, loader: ast.Call) -> Iterable[CauseInText]:
                 f"{script.at(loader)} live on (`persistent_workers=True`) and work with the copy that they were "
                 f"started with: {script.at(read[field])} reads its first value for ever.",
                 f"Leave `persistent_workers=True` out at {script.at(loader)}, so that each epoch starts workers with "
-                "the data set as it is then. Or let a sampler of the main process choose the samples: `sampler = "
-                "DistributedSampler(train_set)`, and `sampler.set_epoch(epoch)` in each epoch.",
+                f"the data set as it is then.{'' if script.sharding.iterable(loader) else _SAMPLER}",
             )
 
 
