@@ -52,21 +52,23 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled
-epochs are never equal by chance, and neither are the shares of ranks. One pass needs no new order, and a set that is
-never shuffled has none to renew. In the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`
-on it that every rank comes by, or what does the same: `sampler.epoch = epoch`, or a new sampler in each epoch with the
-epoch's number in its seed.
+epochs are never equal by chance, and neither are the shares of ranks. Batches that a model is given after the loader's
+one pass are known by hashes of their samples; what a data set of one's own gives for equal indices, by labels, too. One
+pass needs no new order, and a set that is never shuffled has none to renew. In the source, by a shuffling sampler in an
+epoch loop without a call of `set_epoch` on it that every rank comes by, or what does the same: `sampler.epoch = epoch`,
+or a new sampler in each epoch with the epoch's number in its seed; by `itertools.cycle` around a loader that shuffles;
+and by a data set that is told the epoch while its workers persist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.causes import lines
+from grader.checks.source.causes import CauseInText, lines
+from grader.checks.source.kept_epochs import cycled_loaders, stale_copies
 from grader.checks.source.missed_epochs import missed_epochs, takes_epoch, untold
 from grader.checks.source.orders_by_hand import divided, orders_read
 from grader.checks.source.script import Script
@@ -77,18 +79,11 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.epoch_shards import Shard
+    from grader.checks.run.replayed_batches import ReplayedBatches
     from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
-
-_MIN_SAMPLES = 16
-"""Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
-
-_MIN_EPOCHS = 2
-_PADDING = 0.02
-_WHOLE = 0.9
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -101,39 +96,101 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=(script.location(found.where),),
             fix=found.fix,
         )
+    if not script.joins_group or script.training.framework:
+        return
+    for cause in (
+        *cycled_loaders(script),
+        *(c for loader in script.training.loaders() for c in stale_copies(script, loader)),
+    ):
+        yield Hit(message=cause.says, hint=cause.hint, where=lines(script, cause.nodes))
 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that met their samples in the same order in two or more epochs."""
+    from grader.checks.run.index_contents import dealt_again
+    from grader.checks.run.repeated_orders import dealt_once, repeated_epochs
+    from grader.checks.run.replayed_batches import given_besides, replayed_batches
+
     reasons: list[str] = []
     renewed: list[str] = []
+    if replayed := replayed_batches(evidence):
+        return flagged(_replayed_hit(evidence.script, replayed))
+    told = {rank.rank: dealt_again(rank) for rank in evidence.trace.ranks}
     for stream in evidence.ledger.training:
-        repeated = {rank: _repeated(stream.shards(rank)) for rank in stream.ranks}
-        repeated = {rank: numbers for rank, numbers in repeated.items() if numbers}
+        # Equal indices are other samples where a data set deals them out itself, anew in each epoch.
+        orders = {
+            r: repeated_epochs(stream.shards(r))
+            for r in stream.ranks
+            if stream.hashed or told[r] is not False
+        }
+        repeated = {rank: numbers for rank, numbers in orders.items() if numbers}
         if repeated:
             return flagged(_hit(evidence.script, stream, repeated))
-        if _dealt_once(stream):
+        if dealt_once(stream):
             return flagged(_dealt_hit(evidence.script, stream, asked=evidence.expected.new_shares))
+        if not stream.hashed and all(s.in_order for s in stream.shards(stream.ranks[0])):
+            again = [rank for rank in stream.ranks if told[rank]]
+            stale = _stale(evidence.script, stream) if again else None
+            if stale is not None:
+                return flagged(_stale_hit(evidence.script, stream, stale, again))
+            if evidence.ledger.alike is False:
+                _chosen_by_data_set(again, renewed, reasons)
+                continue
         _clean(stream, renewed, reasons)
+    besides = max((given_besides(rank) for rank in evidence.trace.ranks), default=0)
+    if renewed and besides and len(evidence.ledger.training[0].epochs) == 1:
+        return not_observable(
+            f"After its one pass, {count(besides, 'batch', 'batches')} came from elsewhere."
+        )
     if renewed:
         return verified(renewed[0])
     return not_observable(reasons[0] if reasons else "No training epoch was seen.")
 
 
-def _dealt_once(stream: Stream) -> bool:
-    """Whether ranks shuffled shares that never mix: what one met in all epochs no other has met."""
-    epochs_of = [[s for s in stream.shards(rank) if s.exhausted] for rank in stream.ranks]
-    if len(epochs_of) < 2 or min(map(len, epochs_of)) < _MIN_EPOCHS:
-        return False
-    if any(s.samples is None or s.in_order for shards in epochs_of for s in shards):
-        return False
-    met = [{one for s in shards for one in s.samples or ()} for shards in epochs_of]
-    if any(
-        s.num_distinct < _WHOLE * len(own) for shards, own in zip(epochs_of, met, strict=True) for s in shards
-    ):
-        return False  # a part of the share in each epoch: something divides it once more
-    # Dealt anew, half of what one of two ranks met in two epochs is met by the other, too.
-    return all(len(a & b) <= _PADDING * min(len(a), len(b)) for a, b in combinations(met, 2))
+def _stale(script: Script, stream: Stream) -> CauseInText | None:
+    loader = loader_at(script, stream.site)
+    return next(iter(stale_copies(script, loader)), None) if loader is not None else None
+
+
+def _stale_hit(script: Script, stream: Stream, stale: CauseInText, again: list[int]) -> Hit:
+    return Hit(
+        message=f"{ranks(again)} met the same samples in the same order in each of {count(len(stream.epochs), 'epoch')}"
+        f". {stale.says} Every epoch repeats the first one's batches.",
+        hint=stale.hint,
+        where=lines(script, stale.nodes),
+        ranks=tuple(again),
+    )
+
+
+def _chosen_by_data_set(again: list[int], renewed: list[str], reasons: list[str]) -> None:
+    """Of indices that only rise, in a data set that chooses by itself what they stand for."""
+    if again:
+        reasons.append(
+            "The data set deals the samples out itself, alike in each epoch; whether it shuffles, is not seen."
+        )
+    else:
+        renewed.append(
+            "The data set deals the samples out itself: its numbers stood for others in other epochs."
+        )
+
+
+def _replayed_hit(script: Script, replayed: tuple[ReplayedBatches, ...]) -> Hit:
+    first = replayed[0]
+    cause = next(iter(cycled_loaders(script)), None)
+    built = f" of {at(first.site)}" if first.site else ""
+    return Hit(
+        message=f"{ranks([one.rank for one in replayed])} drew {count(first.num_drawn, 'batch', 'batches')} in one "
+        f"pass over the training loader{built}, and met these again, in the same order, for another "
+        f"{count(first.num_again, 'batch', 'batches')}. {f'{cause.says} ' if cause else ''}"
+        "Every epoch repeats the first one's batches, so shuffling helps only once.",
+        hint=cause.hint
+        if cause
+        else "Go through the loader itself in each epoch, `for batch in loader:`, and call `set_epoch(epoch)` on its "
+        "sampler before that. Batches that were kept from its first pass never change.",
+        where=(*lines(script, cause.nodes if cause else ()), *place(first.site)),
+        ranks=tuple(one.rank for one in replayed),
+        details={"drawn": first.num_drawn, "again": first.num_again},
+    )
 
 
 def _dealt_hit(script: Script, stream: Stream, *, asked: bool) -> Hit:
@@ -174,31 +231,6 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
     else:
         each = f"Each of {count(len(longest), 'epoch')}" if stream.exact else "Each epoch"
         renewed.append(f"{each} brought its samples in a new order.")
-
-
-def _repeated(shards: tuple[Shard, ...]) -> list[int]:
-    """Numbers of the epochs of one rank that repeat an earlier one's order; the earlier one's comes first."""
-    groups: dict[object, list[int]] = {}
-    known = [(n, s) for n, s in enumerate(shards) if s.samples is not None and not s.in_order]
-    # Epochs that were left early are compared as far as the shortest goes.
-    whole = [(n, s) for n, s in known if s.exhausted]
-    pool = whole if len(whole) > 1 else known
-    shortest = min((s.num_samples for _, s in pool), default=0)
-    if shortest < _MIN_SAMPLES:
-        return []
-    for number, shard in pool:
-        groups.setdefault(_order(shard, shortest), []).append(number)
-    return max((g for g in groups.values() if len(g) > 1), key=len, default=[])
-
-
-def _order(shard: Shard, length: int) -> object:
-    samples = (shard.samples or ())[:length]
-    loader = shard.loader
-    if loader is not None and loader.num_workers and shard.batch_size > 1:
-        # Workers may deliver whole batches out of order (`in_order=False`): equal batches are what counts.
-        size = shard.batch_size
-        return frozenset(samples[i : i + size] for i in range(0, length - length % size, size))
-    return samples
 
 
 def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:

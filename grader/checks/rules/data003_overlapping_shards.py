@@ -57,6 +57,7 @@ from grader.checks.source.share_causes import (
     own_cuts,
     own_seeds,
     salted,
+    seeds_by_rank,
     shares_of,
 )
 from grader.checks.source.untold_samplers import untold_samplers
@@ -181,10 +182,15 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
         cause = f" Every sampler was told that its rank is {told[0]}, so all take the same share."
         hint = "Pass `rank=dist.get_rank()` to the sampler, or leave it out: it asks the process group by itself."
     numbers_told = {s.rank: s.sampler_epoch for s in epoch.shards if s.sampler_epoch is not None}
+    by_rank = list(seeds_by_rank(script, stream.site)) if len(seeds) > 1 else []
+    if by_rank:
+        first = script.at(by_rank[0])
+        cause = f"{cause} The rank comes into the seed at {first}: {script.quote(by_rank[0])}."
+        hint += f" Let {first} leave that seed as it is: one for augmentation is a variable of its own."
     apart = not cause and len(set(numbers_told.values())) > 1
     sources = list(shares_of(script, stream.site)) if len(told) == 1 else []
     ranked = [s for s in own_seeds(script, stream.site) if names_rank(script, s)]
-    sources += ranked or own_cuts(script, stream.site)
+    sources += by_rank[:1] or ranked or own_cuts(script, stream.site)
     if ranked:
         cause = (
             f" {script.at(ranked[0])} seeds the shuffle with the rank, so each rank divides another order."
@@ -204,10 +210,6 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
             "are the same on every rank, and not the samples that it stands for."
         )
         hint = f"Put {whole} in the place of {script.quote(outer)}, and make it with `shuffle=True`."
-    orders = orders_read(script) if stream.hashed and not cause else []
-    for order in orders[:1]:
-        sources, hint = [order], divided(script, order)
-        cause = f" {script.at(order)} draws the order that they read by."
     if apart and not cause:
         which = listed(f"{n} on rank {r}" for r, n in numbers_told.items())
         cause = f" The samplers were told different epochs ({which}), so each rank divides another shuffle."
@@ -216,6 +218,10 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
     text = salted(script, stream.site) or (None if cause else overlap_cause(script, min(numbers)))
     if text is not None:
         sources, cause, hint = list(text.nodes), f" {text.says}", text.hint
+    orders = orders_read(script) if stream.hashed and not cause else []
+    for order in orders[:1]:
+        sources, hint = [order], divided(script, order)
+        cause = f" {script.at(order)} draws the order that they read by."
     shared = share(epoch.num_shared, epoch.num_distinct)
     alike = epochs(numbers) if epoch.exact else "each of the first epochs"
     example = f"first ones: {listed(epoch.shared)}; " if not stream.hashed else ""

@@ -47,7 +47,7 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, epochs, place, share
+from grader.checks.phrases import at, count, epochs, listed, place, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.rounded_counts import dealt_in_turn, rounded_counts
@@ -58,6 +58,7 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.divided_parts import DividedParts
     from grader.checks.run.epoch_partition import EpochPartition
     from grader.checks.run.fed_samples import FedSamples
     from grader.checks.run.sample_ledger import Stream
@@ -98,6 +99,7 @@ def _counts_ranks(script: Script, sampler: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag complete epochs that miss more than one global batch."""
+    from grader.checks.run.divided_parts import divided_parts
     from grader.checks.run.epoch_partition import epoch_partitions
     from grader.checks.run.fed_samples import unused_samples
 
@@ -105,6 +107,8 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(_unused_hit(evidence, unused))
     reason = "No epoch was seen in which two or more ranks trained."
     for stream in evidence.ledger.training:
+        if (parts := divided_parts(evidence.trace, evidence.ledger, stream)) is not None:
+            return flagged(_parts_hit(evidence.script, stream, parts))
         judged = epoch_partitions(evidence.ledger, stream)
         lacking = [d for d in judged if d.num_missing is not None and d.num_missing > d.num_droppable]
         if lacking:
@@ -194,6 +198,29 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
             "first_missing": _missing(epoch.union, expected),
             "samples_by_rank": {str(s.rank): s.num_distinct for s in epoch.shards},
         },
+    )
+
+
+def _parts_hit(script: Script, stream: Stream, parts: DividedParts) -> Hit:
+    cuts = list(cut_before(script, stream.site))
+    left, never = parts.size - sum(parts.drawn.values()), parts.size - sum(parts.ever.values())
+    held = listed(f"{size:,} on rank {rank}" for rank, size in parts.sizes.items())
+    drew = listed(f"{drawn:,} to rank {rank}" for rank, drawn in parts.drawn.items())
+    by = f" {script.at(cuts[0])} takes a share by rank already." if cuts else ""
+    over = f"; {never:,} were never drawn in the whole run" if never else ""
+    return Hit(
+        message=(
+            f"Each rank holds a part of the samples ({held}), and {at(stream.site, 'the loader')} divides each part "
+            f"among the ranks once more: in epoch {parts.epoch.number} it gave {drew}. No rank was seen to meet a "
+            f"sample of another, so nobody has the rest: {left:,} ({share(left, parts.size)}) were left out{over}.{by} "
+            "The model can't learn from what no rank sees."
+        ),
+        hint=whole_set(script, cuts[0])
+        if cuts
+        else "Divide once: give every rank the same data set and leave the division to the sampler.",
+        where=(*lines(script, cuts), *place(stream.site)),
+        ranks=parts.epoch.ranks,
+        details={"held": {str(r): n for r, n in parts.sizes.items()}, "missing": left, "never_drawn": never},
     )
 
 

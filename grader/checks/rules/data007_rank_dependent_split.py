@@ -210,6 +210,7 @@ def _in_getitem(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag sample sets that ranks do not agree on."""
+    from grader.checks.run.divided_parts import divided_parts
     from grader.checks.run.epoch_partition import PartitionKind, epoch_partitions
     from grader.checks.run.split_membership import different_roots, different_splits, leaks
 
@@ -219,6 +220,10 @@ def check_run(evidence: Evidence) -> Observation:
     splits = different_splits(evidence.ledger)
     if splits:
         return flagged(_disagreement_hit(splits[0], Severity.ERROR, evidence.script))
+    if any(divided_parts(evidence.trace, evidence.ledger, s) for s in evidence.ledger.training):
+        return not_observable(
+            "Each rank holds a part of its own, which its sampler divides once more (DATA004)."
+        )
     roots = different_roots(evidence.ledger)
     if roots:
         ordered = any(h.severity is None for h in check_source(evidence.script))

@@ -83,11 +83,11 @@ def check_run(evidence: Evidence) -> Observation:
     ):
         return not_observable("Something else explains the score, or nobody saw how the network was trained.")
     written = lines(script, [*epoch_counts(script), *rates_written(script)])
-    epochs = max((len(s.epochs) for s in evidence.ledger.training), default=0)
-    cut = cut_short(script, epochs)
-    epochs = min(epochs, planned_epochs(script) or epochs)
-    through = f"{count(epochs, 'epoch')}{f' of {cut.planned}' if cut else ''}, " if epochs else ""
     reported = evaluation.reported.values(metric) if evaluation.reported is not None else ()
+    seen = max((len(s.epochs) for s in evidence.ledger.training if s.counts_epochs), default=0)
+    cut = cut_short(script, seen) if seen else None
+    epochs = min(seen, planned_epochs(script) or seen) or len(reported)
+    through = f"{count(epochs, 'epoch')}{f' of {cut.planned}' if cut else ''}, " if epochs else ""
     end = (
         f" The reported {metric.title} was still getting better when it ended ({metric.text(reported[-2])}, then "
         f"{metric.text(reported[-1])})."

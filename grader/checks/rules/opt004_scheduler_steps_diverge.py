@@ -77,7 +77,7 @@ from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import CauseInText, lines
 from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.rate_causes import rates_apart, values_of_own
+from grader.checks.source.rate_causes import rates_apart, rates_under_tests, values_of_own
 from grader.checks.source.reduction_fixes import for_all_ranks
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import UNKNOWN, Script
@@ -245,7 +245,8 @@ def _cause(script: Script, plateau: bool) -> CauseInText:
     made = next(rates_apart(script), None)
     steered = next(iter(_steered(script)), None) if plateau and made is None else None
     if made is not None or steered is None:
-        return made or CauseInText((), "", _AGREE if plateau else _ALIKE)
+        seen = None if plateau else next(rates_under_tests(script), None)
+        return made or seen or CauseInText((), "", _AGREE if plateau else _ALIKE)
     step, told = steered
     said = f"{script.at(step)} steers it by {script.quote(told)}, of which each rank has a value of its own."
     rooted = next(iter(_on_one_rank(script, told)), None)

@@ -69,6 +69,11 @@ class Stream:
         return all(e.exact for e in self.epochs)
 
     @property
+    def counts_epochs(self) -> bool:
+        """Whether its epochs can be counted: fed samples none of which came up twice may be of any number of them."""
+        return not self.hashed or len(self.epochs) > 1 or any(e.complete for e in self.epochs)
+
+    @property
     def site(self) -> Site | None:
         """Where the loader was built."""
         loaders = (s.loader for e in self.epochs for s in e.shards)

@@ -76,6 +76,34 @@ def values_of_own(script: Script) -> Iterator[CauseInText]:
             yield _of_own(script, setter, apart)
 
 
+def rates_under_tests(script: Script) -> Iterator[CauseInText]:
+    """Rates that are set by hand under a test, for where a run has shown that ranks differ and nothing else tells why.
+
+    What such a test asks is named, with the places where that is stored.
+    """
+    for setter, _ in _set_by_hand(script):
+        test = next(_tests_around(script, setter), None)
+        if test is None:
+            continue
+        names = {n.attr for n in walk(test) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
+        found = (d for tree in script.trees for name in sorted(names) for d in tree.attributes.get(name, ()))
+        stored = [d.node for d in found if d.value is not None and _worked_out(script, d.value, names)][:2]
+        asks = f" What it asks is stored at {' and '.join(map(script.at, stored))}." if stored else ""
+        yield CauseInText(
+            (setter, test, *stored),
+            f"{script.at(setter)} sets the rate where {script.quote(test)} holds, which did not hold on all ranks "
+            f"alike.{asks}",
+            "Let the test ask a number that all ranks share: sum it up over the ranks first, with `dist.all_reduce` of "
+            "the sum and of the count, and divide then; or let rank 0 decide and `dist.broadcast` the rate.",
+        )
+
+
+def _worked_out(script: Script, value: ast.expr, names: set[str]) -> bool:
+    """Whether a value is made of more than constants and what a test reads: not `min(self.best, self.loss)`."""
+    made_of = [n for n in walk(value) if isinstance(n, ast.Name) and script.names.qualified(n) is None]
+    return bool(made_of) and not any(isinstance(n, ast.Attribute) and n.attr in names for n in walk(value))
+
+
 def _on_some_ranks(script: Script, setter: ast.AST, test: ast.AST) -> CauseInText:
     return CauseInText(
         (setter, test),

@@ -114,6 +114,22 @@ def own_seeds(script: Script, site: Site | None) -> Iterable[ast.AST]:
                 yield call
 
 
+def seeds_by_rank(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """Where the seed of a loader's `DistributedSampler` becomes another number on each rank: `args.seed += rank`."""
+    loader = loader_at(script, site)
+    for sampler in script.training.distributed_samplers(loader) if loader is not None else ():
+        seed = script.argument(sampler, "seed")
+        parts = list(script.values.closure(seed)) if isinstance(seed, ast.expr) else []
+        kept = {part.attr for part in parts if isinstance(part, ast.Attribute)}
+        for stored in (
+            d for tree in script.trees for name in sorted(kept) for d in tree.attributes.get(name, ())
+        ):
+            if stored.value is not None and names_rank(script, stored.value):
+                yield stored.node
+        # A name says nothing yet, what it was given does.
+        yield from (p for p in parts if isinstance(p, ast.BinOp | ast.Call) and names_rank(script, p))
+
+
 def seeded_by_epoch(script: Script, seed: ast.AST) -> str:
     """What to write where a shuffle of one's own is seeded with the same number in each epoch."""
     told = f"Seed the shuffle with the epoch, too: {script.at(seed)} repeats one number. "
@@ -171,13 +187,27 @@ def orders_of(script: Script, loader: ast.Call | None) -> Iterable[ast.FunctionD
 
 
 def cut_before(script: Script, site: Site | None) -> Iterable[ast.AST]:
-    """Subsets by rank that a loader deals out a second time."""
+    """Subsets and slices by rank that a loader deals out a second time, also of what its data set holds."""
     loader = loader_at(script, site)
     given = script.argument(loader, "dataset") if loader is not None else None
-    for node in script.values.closure(given) if isinstance(given, ast.expr) else ():
+    if loader is None or not isinstance(given, ast.expr):
+        return
+    again = bool(script.training.samplers(loader))
+    for node in script.values.closure(given):
         subset = isinstance(node, ast.Call) and (script.names.qualified(node.func) or "").endswith("Subset")
-        if subset and names_rank(script, node):
+        if (subset and names_rank(script, node)) or (again and _sliced_by_rank(script, node)):
             yield node
+    made = set(script.values.origins(given))
+    for stored in (d for tree in script.trees for found in tree.attributes.values() for d in found):
+        if again and isinstance(stored.node, ast.Assign) and _sliced_by_rank(script, stored.value):
+            owners = (t.value for t in stored.node.targets if isinstance(t, ast.Attribute))
+            if any(made.intersection(script.values.origins(owner)) for owner in owners):
+                yield stored.node
+
+
+def _sliced_by_rank(script: Script, node: ast.AST | None) -> bool:
+    cut = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+    return cut and isinstance(node, ast.Subscript) and names_rank(script, node.slice)
 
 
 def whole_set(script: Script, subset: ast.AST) -> str:

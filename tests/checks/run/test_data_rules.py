@@ -691,6 +691,64 @@ def test_sampler_seeds_that_differ_by_rank(tell: Any) -> None:
     assert story.observation("DATA001").state is CLEAN
 
 
+SEED_BY_RANK = """import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+dist.init_process_group("gloo")
+args.seed += dist.get_rank()
+torch.manual_seed(args.seed)
+sampler = DistributedSampler(data, seed=args.seed)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (SEED_BY_RANK, 4),
+        (SEED_BY_RANK.replace("args.seed +=", "seed = 42 +").replace("args.seed", "seed"), 4),
+        (SEED_BY_RANK.replace("args.seed += dist.get_rank()", "rank = dist.get_rank()")
+         .replace("seed=args.seed", "seed=args.seed + rank"), 6),
+    ],
+)  # fmt: skip
+def test_where_the_rank_comes_into_the_seed_is_told_first(tell: Any, text: str, line: int) -> None:
+    story = tell.Story()
+    story.text = text
+    for rank in range(2):
+        story.loader(rank, "train", sampler_seed=rank, site=tell.site(7))
+    for epoch in range(2):
+        story.epoch({r: tell.strided(96, 2, epoch, seed=r + 1)[r] for r in range(2)})
+    (hit,) = story.observation("DATA003").hits
+    assert f"The rank comes into the seed at `train.py:{line}`" in hit.message
+    assert hit.where[0].line == line
+
+
+DRAWS_ONCE_MORE = """import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+deal = torch.Generator().manual_seed(1)
+for epoch in range(3):
+    order = torch.randperm(n, generator=deal)[rank::world]
+    for rows in order.split(8):
+        criterion(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+    if rank == 0:
+        shown = torch.randint(n, (1,), generator=deal)
+"""
+
+
+def test_a_draw_of_one_rank_is_told_before_the_order_that_it_shifts(tell: Any) -> None:
+    story = tell.Story()
+    story.text = DRAWS_ONCE_MORE
+    for rank in range(2):
+        for epoch in range(3):
+            own = tell.strided(96, 2, epoch, seed=1 + rank * bool(epoch))[rank]
+            story.feed(rank, [[f"sample {i}" for i in own[n : n + 8]] for n in range(0, 48, 8)])
+    (hit,) = story.observation("DATA003").hits
+    assert [p.line for p in hit.where][:2] == [12, 7]
+    assert "leave `generator=deal` out" in hit.hint
+
+
 def test_the_same_rank_given_to_every_sampler(tell: Any) -> None:
     story = tell.Story()
     for epoch in range(2):

@@ -330,6 +330,35 @@ def parting(tell: Any, text: str) -> Any:
     return hit
 
 
+OWN_PLATEAU = """import torch
+import torch.distributed as dist
+
+
+class Plateau:
+    best = float("inf")
+
+    def on_epoch_end(self, trainer):
+        if trainer.local_loss > self.best:
+            for group in trainer.optimizer.param_groups:
+                group["lr"] *= 0.5
+        self.best = min(self.best, trainer.local_loss)
+
+
+class Trainer:
+    def train_epoch(self):
+        sums = self.run()
+        self.local_loss = (sums[0] / sums[1]).item()
+        dist.all_reduce(sums)
+"""
+
+
+def test_the_test_that_a_rate_is_set_under_is_told_with_what_it_asks(tell: Any) -> None:
+    hit = parting(tell, OWN_PLATEAU)
+    assert [place.line for place in hit.where] == [11, 9, 18]
+    assert "`train.py:11` sets the rate where `trainer.local_loss > self.best` holds" in hit.message
+    assert "stored at `train.py:18`" in hit.message
+
+
 def test_a_rate_by_a_rank_s_own_clock_is_told_where_it_is_set(tell: Any) -> None:
     hit = parting(tell, OWN_CLOCK)
     assert [place.line for place in hit.where] == [11, 9]
