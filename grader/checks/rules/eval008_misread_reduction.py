@@ -2,11 +2,12 @@
 
 ## What it finds
 `reduce` or `gather` whose result is used on a rank that doesn't get it; a list of all ranks' counts of which one part
-alone is read; the best weights chosen by counts that are not yet, or never, those of all ranks; a collective's return
-value, which is None, taken for its result; an in-place collective on a temporary tensor, or one in the background that
-nobody waits for; a ratio of two sums of which one alone was reduced; a mean that is summed over the ranks and reported
-undivided, or averaged by the collective and divided once more; a running sum that is reduced in place in every round of
-its loop, and a tensor that is reduced in place twice, the second time perhaps a view of it.
+alone is read; the best weights chosen by counts that are not yet, or never, those of all ranks; a batch's mean that a
+meter is told without its size; a collective's return value, which is None, taken for its result; an in-place collective
+on a temporary tensor, or one in the background that nobody waits for; a ratio of two sums of which one alone was
+reduced; a mean that is summed over the ranks and reported undivided, or averaged by the collective and divided once
+more; a running sum that is reduced in place in every round of its loop, and a tensor that is reduced in place twice,
+the second time perhaps a view of it.
 
 ## Why it matters
 None stops the script. All others run without a word and report wrong numbers: a part of the sum, the value of one
@@ -94,6 +95,7 @@ from grader.checks.source.script import Script
 from grader.checks.source.summed_state import summed_state
 from grader.checks.source.syntax_nodes import VARIABLES, name_of
 from grader.checks.source.temporary_tensors import lost
+from grader.checks.source.unweighted_meters import unweighted_meters
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -120,6 +122,9 @@ def check_source(script: Script) -> Iterable[Hit]:
     for own in chosen_by_own_share(script):
         where = (own.test, own.kept, own.later) if own.later is not None else (own.test, own.kept)
         yield Hit(f"{script.at(own.test)} {own.says}", own.hint, told_once(map(script.location, where)))
+    for one in unweighted_meters(script):
+        lines_of = told_once(map(script.location, (one.call, one.beside)))
+        yield Hit(f"{script.at(one.call)} {one.says}", one.hint, lines_of, severity=Severity.HINT)
     for again in repeated_sums(script):
         yield Hit(again.says, again.hint, lines(script, again.nodes), fix=again.fix)
     for half in half_reduced(script):

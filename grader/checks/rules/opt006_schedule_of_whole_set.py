@@ -87,7 +87,7 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.schedule_ends import Bounce, Idle, LeftBehind
+    from grader.checks.run.schedule_ends import Bounce, IdleEnd, LeftBehind
     from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -209,7 +209,7 @@ def _behind_hit(script: Script, behind: LeftBehind) -> Hit:
     )
 
 
-def _idle_hit(script: Script, idle: Idle, made: Event | None) -> Hit:
+def _idle_hit(script: Script, idle: IdleEnd, made: Event | None) -> Hit:
     causes = list(hurried(script))
     stands = f" {at(made.site)} makes the schedule." if made is not None and not causes else ""
     site = made.site if made is not None else None

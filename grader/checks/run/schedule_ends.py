@@ -97,7 +97,7 @@ def left_behind(rank: RankTrace, curve: LearningRateCurve) -> LeftBehind | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class IdleEnd:
     """Steps at the end of a run that changed nothing: the first of them, how many before it did, how many they are."""
 
     step: Step
@@ -105,7 +105,7 @@ class Idle:
     left: int
 
 
-def idle_end(curve: LearningRateCurve) -> Idle | None:
+def idle_end(curve: LearningRateCurve) -> IdleEnd | None:
     """A rate that came to 0 long before training ended, and stayed there."""
     least = _NO_RATE * curve.peak
     taken = len(curve.rates)
@@ -114,4 +114,4 @@ def idle_end(curve: LearningRateCurve) -> Idle | None:
     left = len(curve.rates) - taken
     if not taken or left < max(_MIN_IDLE, _IDLE_SHARE * len(curve.rates)):
         return None
-    return Idle(curve.steps[taken], taken, left)
+    return IdleEnd(curve.steps[taken], taken, left)

@@ -154,7 +154,7 @@ def _mean_in(script: Script, node: ast.expr, depth: int) -> ast.expr | None:
         if inner is not None and depth < 6:
             found.append(_mean_in(script, inner, depth + 1))
         else:
-            found.append(origin if isinstance(origin, ast.expr) and _is_mean(script, origin) else None)
+            found.append(origin if isinstance(origin, ast.expr) and is_mean(script, origin) else None)
     return found[0] if found and all(f is not None for f in found) else None
 
 
@@ -169,7 +169,7 @@ def _unpacked(script: Script, origin: ast.AST) -> ast.expr | None:
     return origin.func.value if same and isinstance(origin.func, ast.Attribute) else None
 
 
-def _is_mean(script: Script, node: ast.AST) -> bool:
+def is_mean(script: Script, node: ast.AST) -> bool:
     """A mean over this rank's samples: a loss with its default reduction, `.mean()`, a ratio of two counts."""
     if isinstance(node, ast.Call):
         name = script.names.qualified(node.func) or ""
