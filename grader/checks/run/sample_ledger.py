@@ -19,7 +19,7 @@ from typing import cast
 from grader.checks.run.epoch_cuts import EpochCuts, cut_at_samples, cut_exactly, cut_together
 from grader.checks.run.epoch_parts import whole_epochs
 from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch
-from grader.checks.run.index_contents import numbered_alike
+from grader.checks.run.index_contents import ScoredLook, numbered_alike, scored_looks
 from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
 from grader.checks.run.parallel_layout import Layout, Ranks
 from grader.checks.run.row_overlaps import RowOverlaps, row_overlaps
@@ -85,6 +85,7 @@ class Ledger:
         num_train, num_validation: sizes of the mounted splits, None unknown.
         alike: whether an index means the same sample on every rank, as far as looks at samples tell; None unknown.
         rows: what is known of rows that no loader explains.
+        scored: looks at samples that models were evaluated on, by class and split of the data set.
     """
 
     streams: tuple[Stream, ...]
@@ -94,6 +95,7 @@ class Ledger:
     num_validation: int | None = None
     alike: bool | None = None
     rows: RowOverlaps = field(default_factory=RowOverlaps)
+    scored: Mapping[tuple[str, str | None], ScoredLook] = field(default_factory=dict)
 
     @classmethod
     def of(cls, trace: Trace, num_train: int | None = None, num_validation: int | None = None) -> Ledger:
@@ -115,6 +117,7 @@ class Ledger:
             num_validation,
             numbered_alike(trace),
             row_overlaps(trace, layout),
+            scored_looks(layout.one_each(trace.ranks)),
         )
 
     @property
