@@ -144,12 +144,11 @@ def _division(ledger: Ledger, stream: Stream, epoch: EpochShards) -> EpochPartit
 def _own_slices(ledger: Ledger, epoch: EpochShards) -> bool:
     """True where each rank built a data set of its own, all of them different, that add up to the training set.
 
-    What they hold shows it, or that an index means another sample on each, by a number that each of them keeps.
+    What they hold shows it, or that an index means another sample on each, by a number that decides what it means.
     """
     digests = [s.loader.digest if s.loader else None for s in epoch.shards]
-    states = [s.state for s in epoch.shards]
-    told = states if ledger.alike is False else digests
-    if ledger.num_train is None or None in told or len(set(told)) < len(told) or not epoch.complete:
+    apart = ledger.alike is False or (None not in digests and len(set(digests)) == len(digests))
+    if ledger.num_train is None or not apart or not epoch.complete:
         return False
     total, ranks = sum(s.num_distinct for s in epoch.shards), len(epoch.shards)
     batch = max(s.batch_size for s in epoch.shards)

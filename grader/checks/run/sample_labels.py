@@ -1,8 +1,8 @@
 """Whether what came for an index is the same sample each time: its label, at least, is.
 
 Images may be augmented beyond recognition, but whoever draws a sample twice gets one label. A data set of the script's
-own may deal out samples anew between passes, or hold one rank's share: an index is the same sample where the data set
-is in the same state. A sentence for staff; "" where nothing is odd or nothing can be said.
+own may hold one rank's share, or deal out samples anew between passes: an index is the same sample on one rank, where
+the data set is in the same state. A sentence for staff; "" where nothing is odd or nothing can be said.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def changing_labels(evidence: Evidence) -> str:
     """Samples that were drawn several times and came with different labels."""
     if evidence.num_train is None:
         return ""
-    told: dict[tuple[str, int | None, str, int], Counter[int]] = defaultdict(Counter)
+    told: dict[tuple[int, str, int | None, str, int], Counter[int]] = defaultdict(Counter)
     for rank in evidence.trace.ranks:
         for one in passes_of(rank):
             loader = one.loader
@@ -31,7 +31,7 @@ def changing_labels(evidence: Evidence) -> str:
             for batch in one.batches:
                 if batch.indices and batch.labels and len(batch.indices) == len(batch.labels):
                     for index, label in zip(batch.indices, batch.labels, strict=True):
-                        told[loader.dataset, loader.root_size, _state(one), index][label] += 1
+                        told[rank.rank, loader.dataset, loader.root_size, _state(one), index][label] += 1
     again = {sample: labels for sample, labels in told.items() if labels.total() > 1}
     num_labels = sum(labels.total() for labels in again.values())
     other = num_labels - sum(max(labels.values()) for labels in again.values())

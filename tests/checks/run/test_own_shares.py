@@ -140,9 +140,10 @@ def dealt(tell: Any, label: Callable[[int, int, int], int]) -> Any:
     return story
 
 
-def test_shares_that_a_number_deals_out_are_told_by_labels(tell: Any) -> None:
+@pytest.mark.parametrize("kept", ["rank {}", "a rank that the module knows"])
+def test_shares_that_a_number_deals_out_are_told_by_labels(tell: Any, kept: str) -> None:
     story = dealt(tell, lambda rank, _, index: (2 * index + rank) % 10)
-    keep(story, lambda rank, _: f"rank {rank}")
+    keep(story, lambda rank, _: kept.format(rank))
     assert states(story, "DATA001", "DATA003", "DATA004", "TRUST002") == [CLEAN] * 4
 
 
