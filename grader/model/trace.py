@@ -148,6 +148,10 @@ class Pass:
     ended_t: float | None
     exhausted: bool | None
     """True when the loader ran dry, False after an early `break`, None where the trace ends first."""
+    state: str | None = None
+    """Of a data set of the script's own: another one where its indices may mean other samples. None unknown."""
+    changed: bool = False
+    """Whether that state was another one at the end."""
 
 
 @dataclass(frozen=True, slots=True)

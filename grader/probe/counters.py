@@ -6,6 +6,7 @@ Plain mutable state of one process; decides nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from grader.probe.code_locations import CodeLocation
 
@@ -36,7 +37,7 @@ class RankCounters:
         explained: whether a loader delivered samples with known indices since the last step.
         largest_batch: samples of the largest batch with known indices.
         unfed_batches: batches delivered since the last forward pass.
-        validates: whether the newest batch is of a data set that says it is for validation.
+        newest: the pass over a loader that delivered the newest batch; None before the first.
     """
 
     steps: int = 0
@@ -64,7 +65,7 @@ class RankCounters:
     explained: bool = False
     largest_batch: int = 0
     unfed_batches: int = 0
-    validates: bool = False
+    newest: Any = None
 
     def start_next_step(self) -> None:
         """Forget what has gathered for the step that was just written."""

@@ -20,6 +20,8 @@ Resolver: TypeAlias = Callable[[Iterable[int]], list[int]]
 _DIGEST_ROWS = 64
 _INT = {int}
 _MAX_ATTRIBUTES = 64
+_MAX_DEPTH = 3
+_LIBRARIES = ("torch", "torchvision")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,40 +123,64 @@ def _attributes(dataset: Any) -> list[tuple[str, Any]]:
 def _holds_subset(dataset: Any) -> bool:
     from torch.utils.data import Subset
 
-    for _, value in _attributes(dataset):
-        held = list(value)[:8] if isinstance(value, (list, tuple)) else [value]
-        if any(isinstance(one, Subset) for one in held):
-            return True
-    return False
+    return any(isinstance(one, Subset) for one in _held(dataset))
 
 
-def split_of(dataset: Any) -> str | None:
-    """`train` or `validation` where the root says so itself, as torchvision's data sets do."""
+def split_of(dataset: Any, depth: int = 0) -> str | None:
+    """`train` or `validation` where the root says so itself, as torchvision's data sets do.
+
+    What stands around other data sets is of their split where that is one.
+    """
     train = getattr(dataset, "train", None)
     if isinstance(train, bool):
         return "train" if train else "validation"
     split = getattr(dataset, "split", None)
     if isinstance(split, str):
         return "train" if split.startswith("train") else "validation"
-    return None
+    held = _held(dataset) if depth < _MAX_DEPTH else ()
+    splits = {split_of(one, depth + 1) for one in held}
+    return splits.pop() if len(splits) == 1 else None
 
 
-def digest(dataset: Any, depth: int = 0) -> str | None:
+def _held(dataset: Any) -> list[Any]:
+    """Data sets that this one holds in its attributes."""
+    from torch.utils.data import Dataset
+
+    values = [value for _, value in _attributes(dataset)]
+    listed = [one for value in values if isinstance(value, (list, tuple)) for one in value[:8]]
+    return [one for one in (*values, *listed) if isinstance(one, Dataset)]
+
+
+def state(dataset: Any) -> str | None:
+    """Digest of all that decides which samples the indices of a script's own data set mean, whole numbers included.
+
+    It changes where samples are dealt anew, and where an epoch is counted. None for a library's data set.
+    """
+    own = type(dataset).__module__.partition(".")[0] not in _LIBRARIES
+    return digest(dataset, numbers=True) if own else None
+
+
+def digest(dataset: Any, depth: int = 0, *, numbers: bool = False) -> str | None:
     """Short digest of the arrays, lists and texts that a data set holds, from at most 64 rows of each.
 
     Ranks that built the same data set have equal digests. None where nothing is held that could be compared.
+    `numbers`: of the plain whole numbers, too, which may be told apart for other reasons, such as a rank that is kept.
     """
     sha = hashlib.blake2b(digest_size=8)
     any_value = False
     for name, value in _attributes(dataset):
-        part = _digest_value(value, depth)
+        part = (
+            repr(value).encode()
+            if numbers and isinstance(value, int)
+            else _digest_value(value, depth, numbers)
+        )
         if part is not None:
             any_value = True
             sha.update(f"{name}\0".encode() + part)
     return sha.hexdigest() if any_value else None
 
 
-def _digest_value(value: Any, depth: int) -> bytes | None:
+def _digest_value(value: Any, depth: int, numbers: bool) -> bytes | None:
     from torch import Tensor
     from torch.utils.data import Dataset
 
@@ -166,7 +192,7 @@ def _digest_value(value: Any, depth: int) -> bytes | None:
         return repr((shape, str(value.dtype), rows.tolist())).encode("utf-8", "replace")
     if isinstance(value, (list, tuple, range)):
         if any(isinstance(one, (Dataset, Tensor)) for one in value[:8]):
-            parts = [_digest_value(one, depth) for one in value[:8]]
+            parts = [_digest_value(one, depth, numbers) for one in value[:8]]
             return b"".join(part or b"-" for part in parts) + str(len(value)).encode()
         rows = [
             one
@@ -174,8 +200,8 @@ def _digest_value(value: Any, depth: int) -> bytes | None:
             if isinstance(one, (int, float, str, tuple))
         ]
         return repr((len(value), rows)).encode("utf-8", "replace") if rows or not value else None
-    if isinstance(value, Dataset) and depth < 3:
-        below = digest(value, depth + 1)
+    if isinstance(value, Dataset) and depth < _MAX_DEPTH:
+        below = digest(value, depth + 1, numbers=numbers)
         return below.encode() if below is not None else None
     return None
 

@@ -23,10 +23,10 @@ class _Evaluation:
 
 
 _MAX_HASHED = 512
-"""Samples of validation sets that are looked at, the first ones."""
+"""Samples that are looked at, the first ones: of data sets that say they are for validation, and of others."""
 
 _running: _Evaluation | None = None
-_num_hashed = 0
+_num_hashed = {True: 0, False: 0}
 
 
 def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, size: int, batch: Any) -> None:
@@ -45,8 +45,14 @@ def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, si
         _write("begin", _running)
     _running.forwards += 1
     _running.samples += size
-    if counters.validates and batch is not None and size:
-        _look(batch)
+    newest = counters.newest
+    if (
+        newest is not None
+        and batch is not None
+        and size
+        and _num_hashed[newest.loader.validates] < _MAX_HASHED
+    ):
+        _look(batch, newest)
 
 
 def put_away(samples: int) -> bool:
@@ -58,12 +64,17 @@ def put_away(samples: int) -> bool:
 
 
 @guarded("evaluated samples", values=True)
-def _look(batch: Any) -> None:
-    global _num_hashed
-    if _num_hashed < _MAX_HASHED:
-        hashes = sample_hashes(batch)
-        _num_hashed += len(hashes)
-        writer.write(events.EVALUATED, hashes=hashes)
+def _look(batch: Any, newest: Any) -> None:
+    validates, hashes = newest.loader.validates, sample_hashes(batch)
+    _num_hashed[validates] += len(hashes)
+    writer.write(
+        events.EVALUATED,
+        hashes=hashes,
+        loader=newest.loader.id,
+        n=newest.delivered - 1,
+        validates=validates,
+        **{"pass": newest.n},
+    )
 
 
 def _write(op: str, evaluation: _Evaluation, **more: bool) -> None:

@@ -57,13 +57,14 @@ LOADER
     (indices can be traced back to the root), hides (the root is a class of the script's around a `Subset`: its
     indices may mean other samples on another rank, so FEED events come as well).
 PASS
-    loader, n (nth pass over it, from 0), sampler_epoch (null if the sampler has none), site.
+    loader, n (nth pass over it, from 0), sampler_epoch (null if the sampler has none), site, state (of a data set of
+    the script's own, a digest of all it holds, whole numbers included: it changes where samples are dealt anew).
 BATCH
     loader, pass, n (nth delivered batch of the pass), size (samples), indices (into the root data set; null if
     unknown), wait_s. At the first steps and at some later ones, drawn by lot, also labels: what came for these indices
     as a tensor of one whole number for each.
 PASS_END
-    loader, pass, num_batches, exhausted (false after `break`).
+    loader, pass, num_batches, exhausted (false after `break`), changed (true where that state is another one by now).
 FEED
     samples that no loader's known indices explain: step, hashes (one hex string per sample, at most 256, of the
     first tensor given to the model in training mode), size. On other devices than the CPU: the first 50 steps. With
@@ -77,8 +78,9 @@ EVALUATION
     through_wrapper, site, num_forwards, num_samples (given and answered; both complete at `end`), training_mode,
     grad_enabled. At `end` also trained, true where a step came of them: then they were no evaluation.
 EVALUATED
-    hashes (as FEED's) of what a model was given in evaluation while batches came from a data set that says it is for
-    validation; the first 512 samples.
+    hashes (as FEED's) of what a model was given in evaluation, and the newest batch before it: loader, pass, n. The
+    first 512 samples that came while batches were of data sets that say they are for validation (validates), and as
+    many of others.
 CHANGED
     a module inside DDP is no longer the one that was wrapped: wrap, added (names of parameters that have a gradient and
     that DDP does not know), thawed (of these, those that were there at the wrap and required none), frozen (names of

@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.probe import code_locations, events, sampling
 from grader.probe.counters import counters
-from grader.probe.datasets import MAX_INDICES, index_list, num_samples
+from grader.probe.datasets import MAX_INDICES, index_list, num_samples, state
 from grader.probe.loaders import TrackedLoader, built, loader_of, sampler_of, whole
 from grader.probe.patches import guarded, replace
 from grader.probe.writer import clock, writer
@@ -34,7 +34,7 @@ before_batch: list[Callable[[], None]] = []
 class _Pass:
     """One pass over a loader, by one iterator."""
 
-    __slots__ = ("batches", "delivered", "drawn", "head", "in_order", "loader", "n", "open", "watch")
+    __slots__ = ("batches", "delivered", "drawn", "head", "in_order", "loader", "n", "open", "state", "watch")
 
     def __init__(self, loader: TrackedLoader, *, in_order: bool) -> None:
         self.loader = loader
@@ -46,6 +46,7 @@ class _Pass:
         self.batches = 0  # drawn so far
         self.delivered = 0
         self.open = True
+        self.state = state(loader.root.dataset)
         self.watch: Any = None
 
 
@@ -66,7 +67,14 @@ def _begin(iterator: Any, loader: Any) -> None:
     current.watch = weakref.ref(iterator, functools.partial(_gone, id(iterator)))
     epoch = whole(getattr(sampler_of(loader), "epoch", None))
     counters.passes += 1
-    writer.write(events.PASS, loader=known.id, n=current.n, sampler_epoch=epoch, site=code_locations.here())
+    writer.write(
+        events.PASS,
+        loader=known.id,
+        n=current.n,
+        sampler_epoch=epoch,
+        site=code_locations.here(),
+        state=current.state,
+    )
 
 
 def _gone(key: int, _: object) -> None:
@@ -94,6 +102,7 @@ def _end(current: _Pass, exhausted: bool) -> None:
         **{"pass": current.n},
         num_batches=current.delivered,
         exhausted=exhausted,
+        **({} if state(current.loader.root.dataset) == current.state else {"changed": True}),
     )
 
 
@@ -129,7 +138,7 @@ def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None
             labels = _labels(data, size)
     now.delivered += size
     now.unfed_batches += 1
-    now.validates = current.loader.validates
+    now.newest = current
     writer.send(
         f'{{"e":"batch","t":{t - writer.origin:.6f},{current.head},"n":{n},"size":{size},'
         f'"indices":{"null" if indices is None else indices},"wait_s":{wait_s:.6f}{labels}}}'.encode()

@@ -156,7 +156,9 @@ class _RankReader:
         if (loader, n) in self._passes:
             self._problems.add("A pass over a loader was begun twice.")
             return
-        self._passes[loader, n] = model.Pass(loader, n, epoch, fields.site(), t, None, None)
+        self._passes[loader, n] = model.Pass(
+            loader, n, epoch, fields.site(), t, None, None, fields.maybe("state", fields.text)
+        )
 
     def _end_pass(self, fields: Fields, t: float) -> None:
         key = fields.whole("loader"), fields.whole("pass")
@@ -165,4 +167,5 @@ class _RankReader:
         if begun is None or begun.exhausted is not None:
             self._problems.add("A pass over a loader ended that was not under way.")
             return
-        self._passes[key] = replace(begun, ended_t=t, exhausted=exhausted)
+        changed = fields.maybe("changed", fields.flag) is True
+        self._passes[key] = replace(begun, ended_t=t, exhausted=exhausted, changed=changed)

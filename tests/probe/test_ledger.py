@@ -250,3 +250,56 @@ def test_micro_batches_of_one_delivered_batch_are_explained(ranks: Callable[...,
     )
     assert ran.ranks[0].feeds == ()
     assert [step.samples for step in ran.ranks[0].steps] == [8] * 5
+
+
+SHARES = """
+class Share(Dataset):
+    def __init__(self, whole, rank): self.whole, self.rank, self.epoch, self.drawn = whole, rank, 0, 0
+    def __len__(self): return len(self.whole) // 2
+    def __getitem__(self, i):
+        {drawn}
+        return self.whole[2 * i + self.rank]
+
+class Digits(TensorDataset):
+    train = {train}
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+data = Digits(torch.randn(40, 6), torch.randint(0, 3, (40,)))
+share = Share(data, dist.get_rank())
+loader = DataLoader(share, batch_size=5)
+model = DDP(nn.Linear(6, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    share.epoch = epoch
+    for x, y in loader:
+        {use}
+"""
+EVALUATES = "with torch.no_grad(): model.module(x)"
+
+
+def test_a_data_set_around_another_is_of_its_split_and_tells_what_it_gave(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(SHARES.format(drawn="", train=False, use=EVALUATES))
+    assert [rank.loaders[0].split for rank in ran.ranks] == ["validation"] * 2
+    looks = [rank.events("evaluated") for rank in ran.ranks]
+    assert [(e.fields["pass"], e.fields["n"]) for e in looks[0]] == [
+        (p, n) for p in range(2) for n in range(4)
+    ]
+    assert all(e.fields["validates"] and e.fields["loader"] == 0 for e in looks[0])
+    given = [{h for e in one for h in e.fields["hashes"]} for one in looks]
+    assert [len(one) for one in given] == [20, 20]
+    assert len(given[0] | given[1]) == 40
+
+
+def test_a_data_set_of_the_scripts_own_tells_when_it_is_another(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(SHARES.format(drawn="", train=True, use="pass"))
+    kept = [p.state for rank in ran.ranks for p in rank.passes]
+    assert len(set(kept)) == 4
+    assert None not in kept
+    assert not any(p.changed for rank in ran.ranks for p in rank.passes)
+    assert len({rank.loaders[0].digest for rank in ran.ranks}) == 1
+
+
+def test_a_data_set_that_changes_while_it_is_drawn_from_says_so(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(SHARES.format(drawn="self.drawn += 1", train=True, use="pass"), nproc=1)
+    assert [p.changed for p in ran.ranks[0].passes] == [True, True]

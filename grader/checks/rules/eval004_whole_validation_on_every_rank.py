@@ -53,7 +53,8 @@ dist.destroy_process_group()
 In the source: an evaluated loader that nothing divides, in a loop without a test of the rank; a script that divides
 some of its validation (and scores a small rest on all ranks) is left alone, and so are samples that are drawn at
 random, which may be other ones on each rank. In the run: the validation samples that
-each rank drew. It is advice: a small set costs little, and the result is the same.
+each rank drew; where a data set is the rank's share itself, what models were given for equal indices tells that they
+are other ones. It is advice: a small set costs little, and the result is the same.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag validation streams that every rank went through in full."""
     from grader.checks.run.replica_comparison import in_parts_by_hand
     from grader.checks.run.validation_passes import divided_passes, same_part, whole_ranks
+    from grader.checks.run.validation_sets import scored_alike
 
     good = ""
     for stream in evidence.ledger.validation:
@@ -127,6 +129,10 @@ def check_run(evidence: Evidence) -> Observation:
         if len(whole) == evidence.ledger.num_shares > 1 and in_parts_by_hand(evidence.trace):
             return not_observable(
                 f"{in_parts_by_hand(evidence.trace)}: those have to score the same samples."
+            )
+        if len(whole) > 1 and scored_alike(evidence.ledger, stream) is False:
+            return not_observable(
+                f"{ranks(whole)} were given other samples than each other for equal indices."
             )
         if len(whole) == evidence.ledger.num_shares > 1:
             shards = [s for e in stream.epochs for s in e.shards]

@@ -135,7 +135,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag runs all of whose validation passes go over samples that were trained on."""
     from grader.checks.run.evaluation_passes import unseen
     from grader.checks.run.fed_samples import validation_samples
-    from grader.checks.run.split_membership import scored_samples
+    from grader.checks.run.split_membership import apart_by_split, scored_samples
 
     read = list(check_source(evidence.script))
     if read:
@@ -144,6 +144,8 @@ def check_run(evidence: Evidence) -> Observation:
     apart = not found or any(one.num_trained < _MOST * one.num_scored for one in found)
     if apart and (mixed := validation_samples(evidence)):
         return flagged(_mixed_hit(evidence, mixed))
+    if not found and apart_by_split(evidence.ledger):
+        return verified("The ranks trained on data sets of the training split, and validated on others.")
     if not found:
         return unseen(evidence, "No validation pass with known samples of a known data set was seen.")
     if apart:

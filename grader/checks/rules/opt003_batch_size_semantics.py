@@ -53,9 +53,9 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, where the task prescribes a global batch: by the samples that all ranks fed to the model per optimizer
 step, accumulated ones included; the text then tells where the number of GPUs was taken for that of ranks. Another
-total that the script divides among the ranks is its choice, unless the task asks for a batch other than that of its
-start. In the source, by a name that says `global` or `total` and is given to a rank's loader without being divided by
-the number of ranks (a hint: names can mislead).
+total that the script divides among the ranks is its choice, and so is one that changes in training around the asked
+one, unless the task asks for a batch other than that of its start. In the source, by a name that says `global` or
+`total` and is given to a rank's loader without being divided by the number of ranks (a hint: names can mislead).
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _by_function(script: Script, parts: Iterable[ast.AST]) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the samples of all ranks per step with what the task prescribes."""
-    from grader.checks.run.learning_rates import batches
+    from grader.checks.run.learning_rates import batch_levels, batches, loaders_in_step
 
     asked = evidence.expected.global_batch_size
     sizes = batches(evidence.trace)
@@ -157,24 +157,32 @@ def check_run(evidence: Evidence) -> Observation:
     site = next((s.site for s in evidence.ledger.training), None)
     # Where the task asks for another batch than the script had before, the batch is what the task is about.
     as_before = evidence.expected.base_batch_size in (None, asked)
-    chosen = chosen_for_all(evidence.script, site, total) if as_before else None
+    levels, num_loaders = batch_levels(evidence.trace), loaders_in_step(evidence.trace)
+    if as_before and len(levels) > 1 and levels[0] / _TOLERANCE <= asked <= levels[-1] * _TOLERANCE:
+        return verified(
+            f"The batch of all ranks changes in training, from {levels[0]:,} to {levels[-1]:,} samples: {asked:,}, as "
+            "the task has it, lies between."
+        )
+    chosen = chosen_for_all(evidence.script, site, total, max(1, num_loaders)) if as_before else None
     if chosen is not None:
         return verified(
             f"Steps took {total:,} samples over all ranks, as {evidence.script.at(chosen)} divides among them."
         )
+    alone = num_loaders < 2
     tests = list(accumulation_tests(evidence.script)) if factor > 1 else []
     if tests:
         why = (
             f"{evidence.script.at(tests[0])} lets only some micro-batches step ({evidence.script.quote(tests[0])}), so "
             f"a step takes {factor:.3g} times the task's {asked:,}"
         )
-    elif ranks > 1 and abs(factor / ranks - 1) < 0.2:
+    elif alone and ranks > 1 and abs(factor / ranks - 1) < 0.2:
         why = f"each of {ranks} ranks takes the whole batch of {asked:,}, so there are {ranks} times fewer steps"
-    elif ranks > 1 and abs(factor * ranks - 1) < 0.2:
+    elif alone and ranks > 1 and abs(factor * ranks - 1) < 0.2:
         why = f"the batch was divided by {ranks} twice, so steps are smaller and noisier than they were"
     else:
-        why = f"the batch is {factor:.3g} times as large as the task's {asked:,}"
-    written, fix = smaller_batch(evidence.script, site, factor, ranks)
+        taken = "" if alone else f"with batches of {num_loaders} loaders in a step, "
+        why = f"{taken}the batch is {factor:.3g} times as large as the task's {asked:,}"
+    written, fix = smaller_batch(evidence.script, site, factor, ranks) if alone else ("", None)
     hint = _DIVIDE
     devices = divided_by_devices(evidence.script, site) if ranks > 1 else None
     also = ""
@@ -185,6 +193,11 @@ def check_run(evidence: Evidence) -> Observation:
         )
         hint = f"Divide by the number of ranks at {evidence.script.at(devices.node)}: `{devices.written}`."
         fix = devices.fix
+    elif not alone:
+        hint = (
+            f"Count what a step takes from all its loaders: of {num_loaders}, each gives a rank "
+            f"`BATCH_SIZE // ({num_loaders} * dist.get_world_size())` samples."
+        )
     elif written:
         hint = f"Give {'each micro-batch' if tests else 'each rank'} its part: `batch_size={written}`."
         hint += " Or step after every micro-batch." if tests else ""

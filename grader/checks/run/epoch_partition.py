@@ -142,9 +142,13 @@ def _division(ledger: Ledger, stream: Stream, epoch: EpochShards) -> EpochPartit
 
 
 def _own_slices(ledger: Ledger, epoch: EpochShards) -> bool:
-    """True where each rank built a data set of its own, all of them different, that add up to the training set."""
+    """True where each rank built a data set of its own, all of them different, that add up to the training set.
+
+    What they hold shows it, or that an index means another sample on each, by a number that decides what it means.
+    """
     digests = [s.loader.digest if s.loader else None for s in epoch.shards]
-    if ledger.num_train is None or None in digests or len(set(digests)) < len(digests) or not epoch.complete:
+    apart = ledger.alike is False or (None not in digests and len(set(digests)) == len(digests))
+    if ledger.num_train is None or not apart or not epoch.complete:
         return False
     total, ranks = sum(s.num_distinct for s in epoch.shards), len(epoch.shards)
     batch = max(s.batch_size for s in epoch.shards)

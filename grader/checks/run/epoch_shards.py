@@ -34,6 +34,7 @@ class Shard:
         sampler_epoch: what the sampler said its epoch was.
         site: where the pass was started, else where the loader was built.
         start_t, end_t: seconds since the ranks' start.
+        state: of a data set of the script's own at its beginning, see `Pass`.
     """
 
     rank: int
@@ -46,6 +47,7 @@ class Shard:
     site: Site | None
     start_t: float
     end_t: float
+    state: str | None = None
 
     @property
     def num_samples(self) -> int:

@@ -54,6 +54,7 @@ def validation_samples(evidence: Evidence) -> tuple[SharedSamples, ...]:
         sample
         for rank in evidence.trace.ranks
         for event in rank.events("evaluated")
+        if event.fields.get("validates", True)
         for sample in event.fields.get("hashes") or ()
     }
     found = []

@@ -21,8 +21,6 @@ _Found: TypeAlias = dict[tuple[Hashable, ...], set[int | str]]
 _FEWEST = 32
 """Indices that have to be compared: fewer could agree, or differ, by chance or by a few noisy labels."""
 _STEADY = 0.95
-_ONCE = 0.98
-"""Share of looks at different samples: a few stand in a set twice."""
 _MOST_ALIKE = 0.8
 _APART = 0.4
 """Share of indices with another label: of two classes, half differ; labels made noisy on purpose seldom do so often."""
@@ -58,17 +56,6 @@ def dealt_again(rank: RankTrace) -> bool | None:
 def met(rank: RankTrace) -> set[int | str]:
     """Hashes of the samples that a rank was looked at with in training, of known indices."""
     return {what for _, _, _, what in _hashes(rank)}
-
-
-def dealt_out_once(trace: Trace) -> bool:
-    """Whether what was looked at in one pass is different throughout, on all ranks, where equal samples are told.
-
-    That is how data sets deal that choose themselves what an index stands for, and no index is needed to see it.
-    """
-    looks = [look for rank in trace.ranks for look in _hashes(rank)]
-    in_passes = {(root, number, what) for root, number, _, what in looks}
-    recognised = len(in_passes) - len({(root, what) for root, _, what in in_passes})
-    return recognised >= _FEWEST and len(in_passes) >= _ONCE * len(looks)
 
 
 def _numbered_apart(trace: Trace) -> bool:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import isnan
 from statistics import median
 
+from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.script import Script
@@ -22,6 +23,8 @@ _WARM_UPS = ("LinearLR", "ConstantLR")
 _MOVING = {"LinearLR", "CosineAnnealingLR", "OneCycleLR", "PolynomialLR", "SequentialLR"}
 _MIN_MOVES = 4
 """Moves of a rate that show how far apart they are."""
+_FEWEST_HELD = 4
+"""Steps in a row that show a batch to be meant so: the last one of an epoch may be smaller."""
 TOLERANCE = 1e-6
 """Relative difference up to which two rates are the same: the same formula in another order of operations."""
 
@@ -119,6 +122,26 @@ def batches(trace: Trace) -> dict[int, int]:
         if not sizes:
             return {}
         found[rank.rank] = round(median(sizes))
+    return found
+
+
+def batch_levels(trace: Trace) -> tuple[int, ...]:
+    """Samples of all ranks in a step, as often as a script changes them: each held for some steps, smallest first."""
+    of_ranks = [[s.samples for s in rank.steps] for rank in Layout.of(trace).one_each(trainers(trace))]
+    totals = [sum(one) for one in zip(*of_ranks, strict=False)]
+    held = {total for total, steps in groupby(totals) if total and len(list(steps)) >= _FEWEST_HELD}
+    return tuple(sorted(held))
+
+
+def loaders_in_step(trace: Trace) -> int:
+    """Loaders that most steps take a batch from, of the rank where these are most; 0 where no loader tells."""
+    found = 0
+    for rank in trainers(trace):
+        drawn: dict[int, set[int]] = {}
+        for one in passes_of(rank):
+            for batch in one.batches if one.kind == "training" else ():
+                drawn.setdefault(batch.step, set()).add(batch.loader)
+        found = max(found, round(median(map(len, drawn.values()))) if drawn else 0)
     return found
 
 

@@ -31,6 +31,14 @@ class LeftOut:
 def why_left_out(evidence: Evidence, stream: Stream, parts: Parts) -> LeftOut:
     """The cause that fits which samples came how often."""
     epoch, missing = parts.epoch, parts.num_missing or 0
+    if parts.own:
+        return LeftOut(
+            f"{at(stream.site, 'The validation loader')} goes through a data set of each rank's own, and these do not "
+            "add up to the set.",
+            "Deal out the whole set: rank r takes `Subset(val_set, range(rank, len(val_set), world_size))`. Shares may "
+            "differ by a sample in length.",
+            place(stream.site),
+        )
     if parts.num_padded is None:
         return _alike(evidence, stream, parts)
     # A sampler may fill each share up by a sample before the loader drops; more than that is no filling up.

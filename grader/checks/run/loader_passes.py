@@ -104,4 +104,5 @@ def shard_of(p: RankPass) -> Shard:
         site=loader_site or (p.pass_.site if p.pass_ else None),
         start_t=start,
         end_t=end,
+        state=p.pass_.state if p.pass_ else None,
     )

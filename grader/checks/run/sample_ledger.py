@@ -24,6 +24,7 @@ from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
 from grader.checks.run.parallel_layout import Layout, Ranks
 from grader.checks.run.row_overlaps import RowOverlaps, row_overlaps
 from grader.checks.run.same_loaders import by_loader
+from grader.checks.run.scored_looks import ScoredLook, scored_looks
 from grader.model.call_site import Site
 from grader.model.trace import Feed, Pass, Trace
 
@@ -90,6 +91,7 @@ class Ledger:
         num_train, num_validation: sizes of the mounted splits, None unknown.
         alike: whether an index means the same sample on every rank, as far as looks at samples tell; None unknown.
         rows: what is known of rows that no loader explains.
+        scored: looks at samples that models were evaluated on, by class and split of the data set.
     """
 
     streams: tuple[Stream, ...]
@@ -99,6 +101,7 @@ class Ledger:
     num_validation: int | None = None
     alike: bool | None = None
     rows: RowOverlaps = field(default_factory=RowOverlaps)
+    scored: Mapping[tuple[str, str | None], ScoredLook] = field(default_factory=dict)
 
     @classmethod
     def of(cls, trace: Trace, num_train: int | None = None, num_validation: int | None = None) -> Ledger:
@@ -120,6 +123,7 @@ class Ledger:
             num_validation,
             numbered_alike(trace),
             row_overlaps(trace, layout),
+            scored_looks(layout.one_each(trace.ranks)),
         )
 
     @property

@@ -60,6 +60,13 @@ def scored_samples(ledger: Ledger) -> tuple[Scored, ...]:
     return tuple(found)
 
 
+def apart_by_split(ledger: Ledger) -> bool:
+    """Whether all data sets say themselves that they are for what they are used for: validation, or training."""
+    splits = {kind: {s.split for s in ledger.of_kind(kind)} for kind in ("training", "validation")}
+    told = not any(s.hashed for s in ledger.training)
+    return told and splits == {"training": {"train"}, "validation": {"validation"}}
+
+
 def leaks(ledger: Ledger) -> tuple[Leak, ...]:
     """Pairs of ranks with samples in both roles, where no rank for itself has any: a split of one set, drawn anew."""
     trained = _by_root(ledger.training)

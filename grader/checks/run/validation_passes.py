@@ -16,6 +16,7 @@ from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.neighbouring_passes import samples_besides
 from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.sample_ledger import Ledger, Stream
+from grader.checks.run.validation_sets import expected_samples, overlapping, own_samples, same_numbers
 from grader.checks.source.causes import stands_at
 from grader.checks.source.rank_files import read_by_one
 from grader.checks.source.rank_messages import is_turn
@@ -54,22 +55,24 @@ class Parts:
         num_expected: samples of the set that was divided, None unknown.
         num_padded: samples drawn beyond the first time; None where samples are not known.
         num_missing: samples never drawn; None where unknown or where a loop was left early.
+        own: each rank went through a data set of its own, whose indices mean other samples than another rank's.
     """
 
     epoch: EpochShards
     num_expected: int | None
     num_padded: int | None
     num_missing: int | None
+    own: bool = False
 
 
 def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
     """Passes of a validation stream that were divided among ranks; whole passes on each rank, or on one, are not."""
     found = []
     for epoch in stream.epochs:
-        expected = _expected(ledger, stream, epoch)
+        expected = expected_samples(ledger, stream, epoch)
         if len(epoch.shards) < 2 or expected is None:
             continue
-        exact = epoch.known and _same_numbers(ledger, stream, epoch)
+        exact = epoch.known and same_numbers(ledger, stream, epoch)
         if not (_disjoint(epoch) if exact else _short(epoch, expected)) or not any(
             s.exhausted for s in epoch.shards
         ):
@@ -78,7 +81,12 @@ def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
         missing = None
         if exact and epoch.complete:
             missing = max(0, expected - len(epoch.union | samples_besides(ledger, stream, epoch)))
-        found.append(Parts(epoch, expected, padded, missing))
+        own = own_samples(ledger, stream, epoch)
+        if own is not None and epoch.complete and not overlapping(ledger, stream, epoch):
+            drawn = sum(s.num_distinct for s in epoch.shards)
+            if stream.split == "validation" or drawn >= own == ledger.num_validation:
+                missing = max(0, own - drawn)
+        found.append(Parts(epoch, expected, padded, missing, own=own is not None))
     return tuple(found)
 
 
@@ -88,7 +96,7 @@ def same_part(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
     scored = frozenset().union(*(e.union for s in alike for e in s.epochs))
     found = []
     for epoch in stream.epochs if stream.split == "validation" else ():
-        expected = _expected(ledger, stream, epoch)
+        expected = expected_samples(ledger, stream, epoch)
         held = max((s.loader.size or 0 for s in epoch.shards if s.loader), default=0)
         # A loader over the whole set that is left early, or drops a batch, keeps its samples from no rank.
         part = expected is not None and 0 < held < expected and epoch.complete
@@ -101,7 +109,7 @@ def whole_ranks(ledger: Ledger, stream: Stream) -> tuple[int, ...]:
     """Ranks that went through (nearly) all of the validation set in some pass, or through what every rank went."""
     found = set()
     for epoch in stream.epochs:
-        expected = _expected(ledger, stream, epoch)
+        expected = expected_samples(ledger, stream, epoch)
         found |= {s.rank for s in epoch.shards if expected and s.num_samples >= 0.9 * expected}
         if _seen_by_all(ledger, stream, epoch):
             found |= set(epoch.ranks)
@@ -110,7 +118,7 @@ def whole_ranks(ledger: Ledger, stream: Stream) -> tuple[int, ...]:
 
 def _seen_by_all(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:
     """Whether several ranks drew the very same samples: each knows what the others would tell it."""
-    same = len(epoch.shards) > 1 and epoch.known and _same_numbers(ledger, stream, epoch)
+    same = len(epoch.shards) > 1 and epoch.known and same_numbers(ledger, stream, epoch)
     return same and all(s.num_distinct == epoch.num_distinct > 0 for s in epoch.shards)
 
 
@@ -244,43 +252,3 @@ def _training_times(rank: RankTrace) -> list[float]:
     """
     drawn = [b.t for p in passes_of(rank) if p.kind == "training" for b in p.batches]
     return [*drawn, *(f.t for f in rank.feeds), *(s.t for s in rank.steps)]
-
-
-def _expected(ledger: Ledger, stream: Stream, epoch: EpochShards) -> int | None:
-    sizes = {s.loader.size for s in epoch.shards if s.loader}
-    common = sizes.pop() if len(sizes) == 1 else None
-    if common is not None and any(s.num_samples < 0.9 * common for s in epoch.shards):
-        return common
-    if _from_training(ledger, stream):
-        # A part of the training root was set aside: what the ranks' loaders hold is all that can be known of it.
-        held = [s.loader.size for s in epoch.shards if s.loader and s.loader.size is not None]
-        largest = max(held, default=0)
-        whole = epoch.known and epoch.num_distinct <= 1.1 * largest
-        return largest if whole else sum(held) if len(held) == len(epoch.shards) else None
-    # Each rank's loader holds a slice of its own: the slices belong to the root data set.
-    if stream.root_size is not None and ledger.num_validation is not None and stream.split == "validation":
-        return max(stream.root_size, ledger.num_validation)
-    return stream.root_size
-
-
-def _from_training(ledger: Ledger, stream: Stream) -> bool:
-    """Whether a validation set was set aside from the data set that training draws from."""
-    return stream.split != "validation" and any(
-        s.root == stream.root for s in ledger.training if not s.hashed
-    )
-
-
-def _same_numbers(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:
-    """True when index i is the same sample on every rank; slices numbered from 0 on each rank are not comparable."""
-    digests = {s.loader.digest if s.loader else None for s in epoch.shards}
-    if any(s.loader is None or s.loader.hides for s in epoch.shards) or (
-        None not in digests and len(digests) > 1
-    ):
-        return False
-    if all(s.loader is not None and (s.loader.num_replicas or 0) > 1 for s in epoch.shards):
-        return True
-    return stream.root_size is not None and (
-        ledger.num_validation is None
-        or stream.split != "validation"
-        or stream.root_size >= ledger.num_validation
-    )

@@ -33,17 +33,28 @@ class Miscounted:
     fix: Fix | None
 
 
-def chosen_for_all(script: Script, site: Site | None, total: int) -> ast.AST | None:
-    """Where a loader's batch is divided among the ranks, once, and what is divided is what all of them took."""
+def chosen_for_all(script: Script, site: Site | None, total: int, num_loaders: int = 1) -> ast.AST | None:
+    """Where a loader's batch is divided among the ranks, once, and what is divided is what all of them took.
+
+    Where a step takes from several loaders, each has its part of it: `BATCH // (2 * world)`.
+    """
     loader = loader_at(script, site)
     size = script.argument(loader, "batch_size") if loader is not None else None
     if not isinstance(size, ast.expr) or size is UNKNOWN:
         return None
-    shares = list(by_world(script, size))
-    if len(shares) != 1 or not isinstance(shares[0], ast.BinOp) or isinstance(shares[0].op, ast.Mult):
+    shares = [s for s in by_world(script, size) if isinstance(s, ast.BinOp)]
+    divided = [s for s in shares if isinstance(s.op, ast.Div | ast.FloorDiv)]
+    if len(divided) != 1:
         return None
-    written = {p.value for p in all_parts(script, shares[0].left) if isinstance(p, ast.Constant)}
-    return shares[0] if total in written else None
+    share, parts = divided[0], 1
+    for product in (s for s in shares if s is not share):
+        known = [script.values.constant(side) for side in (product.left, product.right)]
+        numbers = [n for n in known if isinstance(n, int)]
+        if product not in script.values.origins(share.right) or len(numbers) != 1:
+            return None
+        parts *= numbers[0]
+    written = {p.value for p in all_parts(script, share.left) if isinstance(p, ast.Constant)}
+    return share if any(isinstance(n, int) and n * num_loaders == total * parts for n in written) else None
 
 
 def divided_by_devices(script: Script, site: Site | None) -> Miscounted | None:

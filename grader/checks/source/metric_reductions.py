@@ -15,7 +15,7 @@ from grader.checks.source.collected_values import GROWING
 from grader.checks.source.collectives import REDUCING, Collectives
 from grader.checks.source.library_names import Names
 from grader.checks.source.rank_messages import is_message, is_turn
-from grader.checks.source.syntax_nodes import end, loop_above, name_of, start, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, end, loop_above, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Draw, Training
 from grader.checks.source.value_sources import Values
@@ -87,7 +87,22 @@ class Reductions:
                 return True
         # Only where nothing stands nearby is it worth following values through other functions.
         parts = [p for c in calls for p in (*c.args, *(k.value for k in c.keywords), c.func)]
-        return self.made_of(draw, counted, parts)
+        return self.made_of(draw, counted, parts) or self._of_callers(function, counted, parts)
+
+    def _of_callers(self, function: ast.AST | None, counted: set[str], parts: Iterable[ast.expr]) -> bool:
+        """Whether one of these values is made of what callers handed in for a loop to count into."""
+        if not isinstance(function, FUNCTIONS):
+            return False
+        given = [
+            expression
+            for name in counted
+            for site in self._calls.sites(function)
+            if (expression := self._calls.bound(site, function, name)) is not None
+            and expression is not UNKNOWN
+        ]
+        # A number is another one after the call: only what can be changed in place comes back.
+        made = {o for g in given for o in self._values.origins(g) if not isinstance(o, ast.Constant)}
+        return any(not made.isdisjoint(self._values.closure(part)) for part in parts) if made else False
 
     def made_of(self, draw: Draw, counted: set[str], parts: Iterable[ast.expr]) -> bool:
         """Whether one of these values is made of what a loop counts, through other functions, too."""

@@ -11,7 +11,7 @@ from grader.model.calibration import Calibration
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.task import Expected
-from grader.model.trace import Collective
+from grader.model.trace import Batch, Collective
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 ASKED = Expected(base_learning_rate=0.1, base_batch_size=16, scaling=("linear", "sqrt"), warmup=True)
@@ -249,6 +249,60 @@ def test_a_batch_that_the_text_divides_once_is_its_own_choice(tell: Any, size: s
     story.epoch(tell.strided(640, 2), batch=32, site=tell.site(6))
     story.expected = Expected(global_batch_size=128)
     assert story.observation("OPT003").state is state
+
+
+RAMP = """import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+world = dist.get_world_size()
+loaders = [DataLoader(part, batch_size={size}, sampler=DistributedSampler(part)) for part in parts]
+for (x, y), (u, v) in zip(*loaders):
+    criterion(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+def zipped(tell: Any, size: str, batch: int) -> Any:
+    """Two ranks, and two loaders of each: a batch of both in a step."""
+    story = tell.Story(num_train=640)
+    story.text = RAMP.format(size=size)
+    for rank, shard in tell.strided(640, 2).items():
+        for n in range(0, 320, 2 * batch):
+            for name in ("first", "second"):
+                built = story.loader(rank, name, site=tell.site(5))
+                one = Batch(built.id, 0, n, batch, tuple(shard[n : n + batch]), 0.0, n // 2 // batch, 1.0)
+                story.ranks[rank].add("batches", one)
+            story.step(rank, None, 2 * batch)
+    story.expected = Expected(global_batch_size=128)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("size", "state"), [("64 // (2 * world)", CLEAN), ("32 // world", CLEAN), ("take()", FLAGGED)]
+)
+def test_a_step_takes_its_batch_from_all_its_loaders(tell: Any, size: str, state: State) -> None:
+    look = zipped(tell, size, 16).observation("OPT003")
+    assert look.state is state
+    if state is FLAGGED:
+        assert "with batches of 2 loaders in a step, the batch is 0.5 times" in look.hits[0].message
+        assert "twice" not in look.hits[0].message
+        assert "`BATCH_SIZE // (2 * dist.get_world_size())`" in look.hits[0].hint
+
+
+@pytest.mark.parametrize(("sizes", "state"), [((32, 32, 128), CLEAN), ((8, 16), FLAGGED)])
+def test_a_batch_that_changes_on_purpose(tell: Any, sizes: tuple[int, ...], state: State) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        for samples in sizes:
+            for _ in range(6):
+                story.step(rank, None, samples)
+    story.expected = Expected(global_batch_size=128)
+    look = story.observation("OPT003")
+    assert look.state is state
+    if state is CLEAN:
+        assert "from 64 to 256 samples" in look.reason
+    story.expected = Expected(global_batch_size=128, base_batch_size=32)
+    assert "changes in training" not in story.observation("OPT003").reason
 
 
 def test_no_batch_is_prescribed(tell: Any) -> None:
