@@ -2,7 +2,7 @@
 
 ## What it finds
 Optimizer steps at which ranks hold different gradients: a model never wrapped, a hand-written average that never runs,
-a step under `no_sync`, one rank that trains alone; and equal gradients in which some rank's own have no part.
+one that the step doesn't wait for, a step under `no_sync`, one rank that trains alone; and equal gradients in which some rank's own have no part.
 
 ## Why it matters
 Data-parallel training is one model trained by many: before each step all ranks average their gradients. Without that
@@ -51,7 +51,8 @@ with one and the same gradient are seen, parts that never step, and, where the t
 which nothing was reduced. In the source: a script that starts a process group and trains, with no wrapper, no library
 that wraps, and nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped; a
 forward pass that `no_sync()` covers, with its backward pass outside; and a step in a round that `no_sync()` covers, or
-in which DDP's `require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is off. Which line is to blame is
+in which DDP's `require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is off; and exchanges of gradients
+that are started with `async_op=True` and not all waited for. Which line is to blame is
 looked for in a second run, line by line.
 """
 
@@ -112,6 +113,9 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
     if not script.training.wraps:
         yield from _never_wrapped(script)
+        late = late_wait(script)
+        if late is not None:  # a race: whether the sums are there in time differs from run to run
+            yield Hit(late.says, late.hint, lines(script, late.nodes), severity=Severity.WARNING, fix=late.fix)
     else:
         for cause in trained_outside(script):
             yield Hit(cause.says, cause.hint, (script.location(cause.nodes[0]),))

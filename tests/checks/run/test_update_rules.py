@@ -572,6 +572,40 @@ def test_an_optimizer_that_never_meets_a_gradient(tell: Any) -> None:
     assert "stepped 4 times over parameters without a gradient" in look.hits[0].message
 
 
+BEFORE_SHARDING = """import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+model = build_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+fully_shard(model)
+for x, y in loader:
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("text", [BEFORE_SHARDING, ""])
+def test_an_optimizer_that_was_built_before_the_model_was_sharded(tell: Any, text: str) -> None:
+    """The order is told, and no advice is given that the script follows already."""
+    story = tell.Story()
+    story.text = text
+    story.wrap("fsdp2")
+    for rank in range(2):
+        for _ in range(4):
+            story.step(rank, None, num_params=3, num_missing=3, backwards=1)
+    hit = story.observation("GRAD011").hits[0]
+    assert "shards" in hit.message
+    assert "the model that you train" not in hit.hint
+    assert "build the optimizer from the result" in hit.hint
+    if text:
+        assert "`train.py:8` then replaces the model's parameters by shards" in hit.message
+        assert "`train.py:7`, which builds the optimizer, below `train.py:8`" in hit.hint
+        assert [place.line for place in hit.where][0] == 7
+
+
 def test_an_optimizer_with_some_frozen_parameters(tell: Any) -> None:
     assert steps(tell.Story(), num_params=5, num_missing=4, backwards=1).observation("GRAD011").state is CLEAN
 
