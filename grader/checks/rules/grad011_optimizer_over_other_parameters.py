@@ -89,8 +89,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             yield Hit(
                 message=f"{script.at(optimizer)} builds the optimizer, and {script.at(sharded)} then replaces the "
                 "model's parameters by shards: the optimizer keeps the old ones, and its steps move nothing.",
-                hint=f"Move {script.at(optimizer)}, which builds the optimizer, below {script.at(sharded)}: shard the model "
-                "first and build the optimizer from the result.",
+                hint=f"Move {script.at(optimizer)}, which builds the optimizer, below {script.at(sharded)}: shard the "
+                "model first and build the optimizer from the result.",
                 where=(script.location(optimizer),),
             )
             continue

@@ -14,8 +14,8 @@ from grader.checks.phrases import at, first_known, place, told_once
 from grader.checks.run.first_difference import WEIGHTS, FirstDifference, Manner
 from grader.checks.run.line_changes import first_difference
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.averages_by_hand import cause_by_hand
 from grader.checks.source.causes import fresh_models, lines, stands_at
-from grader.checks.source.late_waits import late_wait
 from grader.checks.source.optimizer_changes import lone_optimizer_changes
 from grader.checks.source.replica_repairs import copied_before_wrap
 from grader.checks.source.script import Script
@@ -27,8 +27,8 @@ from grader.model.finding import Location
 from grader.model.fix import Fix
 
 _AFTER_SENDING = (
-    "Have all ranks do the same to their weights from there on: send rank 0's weights after the last change to them that "
-    "is not a step, and let every gradient be averaged when the optimizer steps."
+    "Have all ranks do the same to their weights from there on: send rank 0's weights after the last change to them "
+    "that is not a step, and let every gradient be averaged when the optimizer steps."
 )
 _LATER = "what one rank changes afterwards for itself stays different for ever"
 
@@ -65,9 +65,9 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
         return DriftCause(
             seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where
         )
-    late = late_wait(script) if wrap is None else None
-    if late is not None:
-        return DriftCause(late.says, late.hint, lines(script, late.nodes), late.fix)
+    by_hand = cause_by_hand(script) if wrap is None and not changed else None
+    if by_hand is not None:
+        return DriftCause(by_hand.says, by_hand.hint, lines(script, by_hand.nodes), by_hand.fix)
     sent = sent_weights(script) if wrap is None and not changed else []
     if sent:
         why = f"{script.at(sent[0])} made the replicas equal once; {_LATER}."

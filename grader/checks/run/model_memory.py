@@ -38,7 +38,9 @@ def beside_the_shards(trace: Trace) -> dict[int, Wrap]:
     """Rank → the last unit it gave to `fully_shard`, where no optimizer of it steps over a shard of any."""
     found = {}
     for rank in trace.ranks:
-        units = [w for w in sharding_wraps(rank) if w.kind == "fsdp2"]  # its shards alone are told from plain tensors
+        units = [
+            w for w in sharding_wraps(rank) if w.kind == "fsdp2"
+        ]  # its shards alone are told from plain tensors
         told = [h for e in rank.events("held") if (h := _holding(e)) is not None]
         if units and told and not any(h.num_sharded for h in told):
             found[rank.rank] = units[-1]

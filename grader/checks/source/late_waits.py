@@ -28,7 +28,7 @@ def late_wait(script: Script) -> CauseInText | None:
             "Keep what the call returns, and call its `wait()` before the step; or leave `async_op=True` out."
         )
         return CauseInText((first,), f"{says}, and nothing waits for its end.", kept)
-    unkept = next((found for c in started if (found := _last_alone(script, c, waits))), None)
+    unkept = next((one for c in started if (one := _last_alone(script, c, waits))), None)
     if unkept is not None:
         return unkept
     own = {script.names.tree(c).function(c) for c in started}
@@ -64,8 +64,8 @@ def _last_alone(script: Script, call: ast.Call, waits: list[ast.Call]) -> CauseI
     if statement.value is call and loop is not None and not any(tree.inside(n, loop) for n in read):
         waited = [w for w in waits if isinstance(w.func, ast.Attribute) and w.func.value in read]
         hint = (
-            f"Keep every handle: `{kept.id}s = []` above {script.at(loop)}, `{kept.id}s.append({ast.unparse(call)})` in "
-            f"its rounds, and below it `for {kept.id} in {kept.id}s:` with `{kept.id}.wait()` in it."
+            f"Keep every handle: `{kept.id}s = []` above {script.at(loop)}, `{kept.id}s.append({ast.unparse(call)})` "
+            f"in its rounds, and below it `for {kept.id} in {kept.id}s:` with `{kept.id}.wait()` in it."
         )
     elif isinstance(statement.value, ast.ListComp) and statement.value.elt is call:
         waited = [w for w in waits if isinstance(w.func, ast.Attribute) and _picks_one(w.func.value, read)]

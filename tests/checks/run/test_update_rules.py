@@ -255,6 +255,33 @@ def test_an_optimizer_that_takes_gradients_from_elsewhere(tell: Any) -> None:
     assert story.observation("GRAD006").state is UNSEEN
 
 
+SCALED_BY_HAND = """import torch
+import torch.distributed as dist
+
+for x, y in loader:
+    optimizer.zero_grad()
+    (criterion(model(x), y) * 1024).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for p in model.parameters():
+        p.grad /= 1024
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("factor", "state"), [(1024.0, FLAGGED), (1.0, CLEAN)])
+def test_a_clip_of_what_the_script_scaled_itself(tell: Any, factor: float, state: State) -> None:
+    """That gradients were cleared in time says nothing of it; how large the loss went backward does."""
+    story = steps(tell.Story(), empty=True)
+    story.text = SCALED_BY_HAND
+    for rank in story.ranks:
+        rank.event("backward", 6, function="NllLoss", reduction="mean", factor=factor)
+    look = story.observation("GRAD006")
+    assert look.state is state
+    if state is FLAGGED:
+        assert [place.line for place in look.hits[0].where] == [7, 9]
+        assert "1,024 times the mean of `NllLoss`" in look.hits[0].message
+
+
 # ---- GRAD008 -----------------------------------------------------------------------------------------------------
 
 
@@ -603,7 +630,7 @@ def test_an_optimizer_that_was_built_before_the_model_was_sharded(tell: Any, tex
     if text:
         assert "`train.py:8` then replaces the model's parameters by shards" in hit.message
         assert "`train.py:7`, which builds the optimizer, below `train.py:8`" in hit.hint
-        assert [place.line for place in hit.where][0] == 7
+        assert hit.where[0].line == 7
 
 
 def test_an_optimizer_with_some_frozen_parameters(tell: Any) -> None:
