@@ -34,10 +34,10 @@ class ScaledClip:
 def scaled_clips(script: Script) -> Iterable[ScaledClip]:
     """All clips between a backward pass from a scaled loss and the division that takes the scale out again."""
     clips = [c for c in script.updates.clips if not measures_alone(c)]
-    divisions = list(_divisions(script)) if clips else []
-    for backward in script.training.backwards if divisions else ():
+    quotients = list(divisions(script)) if clips else []
+    for backward in script.training.backwards if quotients else ():
         for scale in _scales(script, backward):
-            late = [node for node, by in divisions if _same(script, scale, by)]
+            late = [node for node, by in quotients if _same(script, scale, by)]
             clip = next((c for c in clips if late and _between(script, backward, c, late)), None)
             if clip is not None:
                 yield ScaledClip(clip, backward, min(late, key=start), scale)
@@ -50,7 +50,7 @@ def _scales(script: Script, backward: ast.Call) -> list[ast.expr]:
     return [side for o in products if isinstance(o.op, ast.Mult) for side in (o.left, o.right)]
 
 
-def _divisions(script: Script) -> Iterable[tuple[ast.AST, ast.expr]]:
+def divisions(script: Script) -> Iterable[tuple[ast.AST, ast.expr]]:
     """Where gradients are divided, and by what."""
     is_gradient = script.updates.is_gradient
     for node in (n for tree in script.trees for n in walk(tree.root)):

@@ -456,6 +456,38 @@ def test_a_sum_that_all_ranks_samples_divide_is_averaged_once(tell: Any) -> None
     assert story.observation("GRAD008").state is not FLAGGED
 
 
+ADDED_UP_LOSS = """\
+import torch
+import torch.distributed.nn.functional as collectives
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net)
+for images, labels in loader:
+    loss = collectives.all_reduce(torch.nn.functional.cross_entropy(model(images), labels))
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("factor", "state"), [(1.0, FLAGGED), (0.5, CLEAN)])
+def test_a_loss_that_gradients_add_up_over_the_ranks(tell: Any, factor: float, state: State) -> None:
+    """Where the loss was divided by the number of ranks, the average of gradients leaves their mean."""
+    story = tell.Story()
+    story.text = ADDED_UP_LOSS
+    story.group()
+    story.wrap("ddp")
+    for r in story.ranks:
+        for _ in range(4):
+            r.event("backward", 8, function="NllLoss", reduction="mean", factor=factor, summed=2)
+            story.step(r.rank, (1.0, 2.0), samples=8, backwards=1)
+    look = story.observation("GRAD008")
+    assert look.state is state
+    if state is FLAGGED:
+        assert [place.line for place in look.hits[0].where] == [7, 8]
+        assert "adds up the loss over 2 ranks on its way" in look.hits[0].message
+        assert "`torch.nn.functional.cross_entropy(model(images), labels)`" in look.hits[0].hint
+
+
 # ---- GRAD009 -----------------------------------------------------------------------------------------------------
 
 
