@@ -39,7 +39,7 @@ def left_out(evidence: Evidence, unheld: Event) -> Hit:
     meant = whole and any(r.events("load") for r in evidence.trace.ranks)
     built = script.updates.optimizers
     given = [o for one in built for o in _given(script, one)]
-    later = made_later(script, names)
+    later = made_later(script, names, script.updates.optimizers)
     gone = {name for r in evidence.trace.ranks for name in discarded(r)}
     hint = _GIVE_ALL
     if later or gone:

@@ -84,6 +84,26 @@ def test_a_loss_that_is_reduced_in_the_place_of_gradients(tell: Any) -> None:
     assert "averages the loss" not in story.observation("GRAD001").hits[0].message
 
 
+def test_a_layer_that_was_put_in_after_the_wrap(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        story.ranks[rank].event("changed", 0, wrap=0, added=["fc.weight"], frozen=[], removed=0)
+        for _ in range(4):
+            story.step(rank, (1.0, 0.5 + rank, 0.1), backwards=1, wraps=(0,))
+    story.text = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model.module.fc = torch.nn.Sequential(model.module.fc, adapter)
+"""
+    hit = story.observation("GRAD001").hits[0]
+    assert hit.where[0].line == 6
+    assert "`model.module.fc = torch.nn.Sequential(model.module.fc, adapter)` (`train.py:6`)" in hit.hint
+
+
 AVERAGES_TOO_EARLY = """import torch
 import torch.distributed as dist
 
