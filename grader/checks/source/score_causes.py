@@ -106,6 +106,7 @@ def _updated_on_some_ranks(script: Script, asked: list[ast.Call]) -> Iterable[Ca
             not isinstance(func, ast.Attribute)
             or not isinstance(func.value, ast.Name)
             or func.value.id not in scored
+            or func.attr in _HOLDING
         ):
             continue
         guard = script.guards.partial(call)

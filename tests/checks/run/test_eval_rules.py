@@ -549,7 +549,8 @@ COUNTS = "torch.cat(parts).sum()"
         ),
         (
             "fit(net, loader)",
-            "if rank == 0:\n            for a, b in zip(net.module.parameters(), fast):\n                a.lerp_(b, 0.1)",
+            "if rank == 0:\n            for a, b in zip(net.module.parameters(), fast):\n"
+            "                a.lerp_(b, 0.1)",
             19,
             "Let all ranks run `for a, b in zip(ema.parameters(), fast): …` at `train.py:20`",
         ),
