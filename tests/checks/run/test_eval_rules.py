@@ -549,10 +549,9 @@ COUNTS = "torch.cat(parts).sum()"
         ),
         (
             "fit(net, loader)",
-            "if rank == 0:\n            for a, b in zip(net.module.parameters(), fast):\n"
-            "                a.lerp_(b, 0.1)",
+            "if rank == 0:\n            for a, b in zip(net.module.parameters(), f):\n                a.lerp_(b, 1)",
             19,
-            "Let all ranks run `for a, b in zip(ema.parameters(), fast): …` at `train.py:20`",
+            "Let all ranks run `for a, b in zip(ema.parameters(), f): …` at `train.py:20`",
         ),
         (COUNTS, "sum(parts)", 11, "Add up what is counted, and the samples, over all ranks"),
     ],

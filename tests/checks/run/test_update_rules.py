@@ -699,6 +699,33 @@ def test_parameters_that_an_optimizer_was_not_given(tell: Any) -> None:
     assert [place.line for place in hit.where] == [5, 6]
 
 
+GROUPED = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net)
+slow, fast = [], []
+for name, p in model.named_parameters():
+    if name.startswith("module.fc"):
+        fast.append(p)
+    elif name.startswith(("conv", "stem")):
+        slow.append(p)
+optimizer = torch.optim.SGD([{"params": fast}, {"params": slow, "lr": 0.01}], lr=0.1)
+"""
+
+
+def test_names_that_the_wrapper_has_put_a_word_before(tell: Any) -> None:
+    story = left_out(tell, ["conv.weight", "stem.weight"])
+    story.text = GROUPED
+    hit = story.observation("GRAD011").hits[0]
+    assert hit.where[0].line == 9
+    assert (
+        "holds for none of them: the names of `model.named_parameters()` begin with `module.`" in hit.message
+    )
+    assert "`name.startswith(('module.conv', 'module.stem'))` at `train.py:9`" in hit.hint
+    story.text = GROUPED.replace("in model.named", "in net.named")
+    assert "module." not in story.observation("GRAD011").hits[0].hint
+
+
 REPLACED = """import torch
 from torch.nn.parallel import DistributedDataParallel
 
