@@ -32,7 +32,7 @@ def summed_again(script: Script, average: Average) -> CauseInText | None:
             tree.inside(node, body) for node, _ in divisions(script) if script.names.tree(node) is tree
         ):
             return None
-        return _told(script, average, script.accumulations.all[0], hooks[0])
+        return _repeated(script, average, script.accumulations.all[0], hooks[0])
     for found in script.accumulations.all:
         divided = script.updates.entries(found.loop, [node for node, _ in divisions(script)])
         made = script.updates.entries(found.loop, [average.call])
@@ -42,7 +42,7 @@ def summed_again(script: Script, average: Average) -> CauseInText | None:
         if not any(
             isinstance(n, ast.If) and outer.inside(n, found.loop) for n in ancestors(outer.parent, made[0])
         ):
-            return _told(script, average, found, None)
+            return _repeated(script, average, found, None)
     return None
 
 
@@ -51,7 +51,7 @@ def _whole_gradient(tensor: ast.expr) -> bool:
     return isinstance(tensor, ast.Attribute) and tensor.attr == "grad"
 
 
-def _told(script: Script, average: Average, found: Accumulation, hook: ast.Call | None) -> CauseInText:
+def _repeated(script: Script, average: Average, found: Accumulation, hook: ast.Call | None) -> CauseInText:
     call = average.call
     often = "in a hook that each backward pass runs" if hook is not None else "in each micro-batch"
     out = f"Leave the hook of {script.at(hook)} out, and add up" if hook is not None else "Add up"
