@@ -97,9 +97,9 @@ NO_SYNC
     op `enter`/`exit`, wrap, site; the first 64.
 BACKWARD
     loss (float, on the CPU only, null unknown; before a gradient scaler multiplied it), site; function (of autograd,
-    that made the loss: `NllLoss`), reduction (`mean`, `sum` or ""), factor (what it was multiplied by since), given
-    (true where it began with gradients that the script gave, as in a pipeline's stages); the first 8 (later losses are
-    in STEP).
+    that made the loss: `NllLoss`), reduction (`mean`, `sum` or ""), factor (what it was multiplied by since), summed
+    (ranks over which a collective of the graph adds it up, in both directions; absent for 1), given (true where it
+    began with gradients that the script gave, as in a pipeline's stages); the first 8 (later losses are in STEP).
 STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
     optimizer, seen when they are next used), lr (list, one per group), samples (fed to models in training since the

@@ -38,3 +38,25 @@ def test_a_loss_tells_what_it_was_made_of(ranks: Callable[..., Ran], loss: str) 
     (told,) = ran.events("backward")
     assert [told.fields[name] for name in ("function", "reduction", "factor")] == expected
     assert not ran.ranks[0].problems
+
+
+@pytest.mark.parametrize(
+    ("loss", "factor", "summed"),
+    [
+        ("summed(loss)", 1.0, 2),
+        ("summed(loss / 2)", 0.5, 2),
+        ("summed(loss, op=dist.ReduceOp.AVG)", 1.0, None),
+        ("summed(loss) / 2", 0.5, 2),
+    ],
+)
+def test_a_loss_that_ranks_add_up_on_its_way(
+    ranks: Callable[..., Ran], loss: str, factor: float, summed: int | None
+) -> None:
+    """The collective of `torch.distributed.nn` adds up gradients in the backward pass, too."""
+    text = f"{START}from torch.distributed.nn.functional import all_reduce as summed\n({loss}).backward()\n"
+    ran = ranks(text + "dist.barrier()\ndist.destroy_process_group()\n", nproc=2)
+    for told in ran.events("backward"):
+        assert told.fields["function"] == "NllLoss"
+        assert told.fields["factor"] == factor
+        assert told.fields.get("summed") == summed
+    assert not ran.ranks[0].problems

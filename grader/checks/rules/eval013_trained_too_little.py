@@ -100,7 +100,7 @@ def check_run(evidence: Evidence) -> Observation:
             message=f"The network misses the {metric.title} that is asked for, "
             f"{metric.asked(evidence.levels[metric.name])}. Training took {through}"
             f"{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} "
-            "Nothing in its data, gradients and rates explains that: it has learned too little.",
+            "Nothing that was checked of its data, gradients and rates explains that: it has learned too little.",
             hint=cut.advice if cut else _advice(epochs, found),
             where=(
                 *lines(script, cut.exits if cut else ()),

@@ -2,7 +2,8 @@
 
 ## What it finds
 Optimizer steps at which ranks hold different gradients: a model never wrapped, a hand-written average that never runs,
-a step under `no_sync`, one rank that trains alone; and equal gradients in which some rank's own have no part.
+runs for some steps alone, or is not waited for, a step under `no_sync`, one rank that trains alone; and equal gradients
+in which some rank's own have no part.
 
 ## Why it matters
 Data-parallel training is one model trained by many: before each step all ranks average their gradients. Without that
@@ -50,9 +51,10 @@ those at the same place of their meshes; where every rank has a part of its own 
 with one and the same gradient are seen, parts that never step, and, where the text turns the exchange off, steps before
 which nothing was reduced. In the source: a script that starts a process group and trains, with no wrapper, no library
 that wraps, and nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped,
-trained on what not all ranks have alike; a forward pass that `no_sync()` covers, with its backward pass outside; and a
-step in a round that `no_sync()` covers, or in which DDP's `require_backward_grad_sync` or FSDP's
-`set_requires_gradient_sync` is off. Which line is to blame is looked for in a second run, line by line.
+trained on what not all ranks have alike; a forward pass that `no_sync()` covers, with its backward pass outside; a step
+in a round that `no_sync()` covers, or in which DDP's `require_backward_grad_sync` or FSDP's
+`set_requires_gradient_sync` is off; and exchanges of gradients that are started with `async_op=True` and not all waited
+for. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, every, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.average_fixes import of_the_step
-from grader.checks.source.backward_causes import reduced_loss, second_backward
+from grader.checks.source.averages_by_hand import by_itself, cause_by_hand
+from grader.checks.source.backward_causes import second_backward
 from grader.checks.source.causes import lines
 from grader.checks.source.classes_as_values import named_by_path, used_as_value
 from grader.checks.source.collectives import INIT
@@ -76,7 +79,6 @@ from grader.checks.source.gradient_causes import (
     made_here,
 )
 from grader.checks.source.late_waits import late_wait
-from grader.checks.source.misplaced_averages import misplaced_averages
 from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import DDP
@@ -112,6 +114,11 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
     if not script.training.wraps:
         yield from _never_wrapped(script)
+        late = late_wait(script)
+        if late is not None:  # a race: whether the sums are there in time differs from run to run
+            yield Hit(
+                late.says, late.hint, lines(script, late.nodes), severity=Severity.WARNING, fix=late.fix
+            )
     else:
         for cause in trained_outside(script):
             yield Hit(cause.says, cause.hint, (script.location(cause.nodes[0]),))
@@ -147,8 +154,8 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
     from grader.checks.run.exchanges import sent_nothing
     from grader.checks.run.line_changes import first_difference
-    from grader.checks.run.lone_steps import alone, held_back, scored_alone, twins, without_a_part
-    from grader.checks.run.model_parts import along_copies, copies, idle_parts, mixed_parts, no_copies
+    from grader.checks.run.lone_steps import alone, beside_equal_gradients, twins
+    from grader.checks.run.model_parts import along_copies, copies, idle_parts, no_copies
     from grader.checks.run.replica_comparison import (
         compare_gradients,
         compare_parameters,
@@ -196,7 +203,7 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(replace(hit, hint=along_copies(evidence.ledger.layout) or hit.hint))
     if all(sent_nothing(r) for r in active):
         return flagged(twins(active, found, held))
-    lone = scored_alone(evidence) or mixed_parts(evidence) or without_a_part(evidence) or held_back(evidence)
+    lone = beside_equal_gradients(evidence, found, held)
     if lone is not None:
         return flagged(lone)
     return verified(
@@ -232,10 +239,7 @@ def _hit(
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
     from grader.checks.run.unwrapped_models import unwrapped_model
 
-    if wrapped:
-        cause = unwrapped_model(script, active[0], step, difference.names)
-    else:
-        cause = late_wait(script) or reduced_loss(script) or next(iter(misplaced_averages(script)), None)
+    cause = unwrapped_model(script, active[0], step, difference.names) if wrapped else cause_by_hand(script)
     if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
         cause = second_backward(script)
     by_line = seen.hint(script) if seen is not None else ""
@@ -251,6 +255,8 @@ def _hit(
         hint = by_line
     elif in_vain:
         hint, fix = of_the_step(script, in_vain)
+    elif not wrapped and script.averaging.all:
+        hint = by_itself(script)
     elif wrapped:
         hint = "Call the wrapped model itself in the training loop, and wrap all that the optimizer steps."
     return Hit(

@@ -2,7 +2,8 @@
 
 ## What it finds
 A training loop that steps without ever clearing gradients, clears those of some layers alone, or clears them between
-`backward` and the step; and, under a `GradScaler`, clipping before `scaler.unscale_(optimizer)`.
+`backward` and the step; and clipping before a scaled loss's gradients are brought back to their own size, by a
+`GradScaler`'s `unscale_(optimizer)` or by hand.
 
 ## Why it matters
 `backward` adds to what is there. Gradients that nobody clears are sums over the whole run, so each step goes where all
@@ -48,21 +49,25 @@ for images, labels in train_loader:
 In the source: a loop with `backward` and an optimizer's step, and nothing in it or in the functions it calls that
 clears gradients, nor a hook or handler that does (gradients that the script assigns itself are left to the run);
 `zero_grad` before a step of a loop, with no backward pass between the two; a clip between a scaled `backward` and the
-step with no `unscale_` before it. In the run: after some steps the next backward passes find gradients that were just
-stepped on, all of them or, which is a warning, those of some layers; or backward passes gave gradients, and the step
-found none. Any way to clear them counts, at any place of the loop.
+step with no `unscale_` before it, or, where the script multiplies the loss and divides the gradients itself, before
+that division. In the run: such a loss goes backward multiplied; after some steps the next backward passes find
+gradients that were just stepped on, all of them or, which is a warning, those of some layers; or backward passes gave
+gradients, and the step found none. Any way to clear them counts, at any place of the loop.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import lines
 from grader.checks.source.cleared_gradients import steps_on_cleared
 from grader.checks.source.edits import Edits
+from grader.checks.source.scaled_clips import scaled_clips
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop, ancestors, start
 from grader.checks.source.uncalled_methods import parentheses, uncalled
@@ -73,6 +78,8 @@ if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
+_SCALED = 2.0
+"""What multiplies a loss by less hardly makes a limit bite that didn't before."""
 
 _SCALERS = (
     "torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.GradScaler", "torch.amp.grad_scaler.GradScaler",
@@ -95,6 +102,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     yield from _never_cleared(script)
     yield from _clipped_scaled(script)
     yield from _clipped_past_framework(script)
+    yield from _clipped_scaled_by_hand(script)
 
 
 def _never_cleared(script: Script) -> Iterable[Hit]:
@@ -201,6 +209,19 @@ def _clipped_past_framework(script: Script) -> Iterable[Hit]:
             )
 
 
+def _clipped_scaled_by_hand(script: Script) -> Iterable[Hit]:
+    for found in scaled_clips(script):
+        clip, late, scale = found.clip, found.unscaled, script.quote(found.scale)
+        yield Hit(
+            message=f"{script.at(clip)} clips gradients that {script.at(found.backward)} made from a loss times "
+            f"{scale}, and {script.at(late)} divides them by it too late: they are as many times too large at that "
+            "point, so the limit cuts every batch down to the same tiny step.",
+            hint=f"Divide the gradients by {scale} right after `backward`, above {script.quote(clip)} at "
+            f"{script.at(clip)}.",
+            where=lines(script, [clip, late]),
+        )
+
+
 def _unscaling(script: Script, clip: ast.Call, backward: ast.Call, late: ast.Call | None) -> Fix | None:
     """`scaler.unscale_(optimizer)` before a clip, and no longer after it."""
     tree, edits = script.names.tree(clip), Edits(script)
@@ -243,13 +264,30 @@ def check_run(evidence: Evidence) -> Observation:
     if bare:
         return flagged(cleared_early(evidence.script, bare))
     passed = [(r, s) for r in trainers(evidence.trace) for s in r.steps if s.empty or s.kept]
+    if not passed and (clipped := _seen_scaled(evidence)) is not None:
+        return clipped
     if not passed:
         return not_observable(
             "No gradient was seen that was stepped on and that a later backward pass could find."
         )
     kept = [(r, s) for r, s in passed if s.kept]
     if len(kept) < max(3, len(passed) // 2):
+        clipped = _seen_scaled(evidence)
+        if clipped is not None:
+            return clipped
         return verified(
             f"Gradients were cleared before the next step, wherever it was looked at ({count(len(passed), 'time')})."
         )
     return flagged(never_cleared(evidence.script, kept))
+
+
+def _seen_scaled(evidence: Evidence) -> Observation | None:
+    """What a run says of clips that the text finds ahead of their scale's division; None where it says nothing."""
+    from grader.checks.run.loss_origins import loss_origin
+
+    hit = next(iter(_clipped_scaled_by_hand(evidence.script)), None)
+    made = loss_origin(evidence.trace) if hit is not None else None
+    if hit is None or made is None or made.factor < _SCALED:
+        return None
+    seen = f" The loss went backward as {made.factor:,.6g} times the {made.reduction or 'value'} of `{made.function}`."
+    return flagged(replace(hit, message=hit.message + seen, details={"factor": made.factor}))

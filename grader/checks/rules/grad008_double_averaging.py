@@ -2,9 +2,11 @@
 
 ## What it finds
 A hand-written `all_reduce` of gradients on top of DDP, which has averaged them already; one that adds up without
-dividing, as may a communication hook in the place of DDP's own mean; one that comes after the optimizer's step or
-before `backward`; one under a test that never holds; and one of the parts that ranks have of a sharded gradient, which
-belong to different weights; and a mean of gathered gradients over all elements, which leaves one number.
+dividing, as may a communication hook in the place of DDP's own mean; one that adds up in each micro-batch what earlier
+ones have left; a loss that is added up over the ranks on its way to `backward`; one that comes after the optimizer's
+step or before `backward`; one under a test that never holds; and one of the parts that ranks have of a sharded
+gradient, which belong to different weights; and a mean of gathered gradients over all elements, which leaves one
+number.
 
 ## Why it matters
 A sum instead of a mean makes every step as many times too large as there are ranks. An average after the step
@@ -41,15 +43,14 @@ In the source, by collectives whose tensor is a gradient: what wraps the model t
 `backward` and the step, whether anything divides (a quotient that nothing reads does not), and whether all ranks add up
 what `to_local()` gives of a gradient after `fully_shard`; and by functions given to `register_comm_hook` that add up a
 bucket with all they call known and nothing that divides. In the run, by these collectives being called while steps were
-taken; by what the loss was multiplied with on its way from the mean over a batch to `backward`; and in a second look,
-by how large an average made by hand is against the mean of what ranks had computed, before which no text counts.
-Communication hooks that divide or are torch's, `no_sync` with an exchange of one's own, copies of a shard in a group of
-their own, and weights for unequal shards are not flagged.
+taken; by what the loss was multiplied with, and over how many ranks added up, on its way from the mean over a batch to
+`backward`; and in a second look, by how large an average made by hand is against the mean of what ranks had computed,
+before which no text counts. Communication hooks that divide or are torch's, `no_sync` with an exchange of one's own,
+copies of a shard in a group of their own, and weights for unequal shards are not flagged.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -57,14 +58,14 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.average_fixes import divided
-from grader.checks.source.causes import by_world, innermost, lines, went_backward
+from grader.checks.source.causes import lines
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_causes import never_true, scaled_hooks, surely_wrapped
 from grader.checks.source.misplaced_averages import misplaced
-from grader.checks.source.optimisation_fixes import without_world
 from grader.checks.source.scalar_means import scalar_means
 from grader.checks.source.script import Script
 from grader.checks.source.shard_sums import adds_parts
+from grader.checks.source.summed_again import summed_again
 from grader.checks.source.summing_hooks import summing_hooks
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -87,7 +88,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     for average in script.averaging.all:
         problem = (
             _of_shards(script, average) or _never_runs(script, average) or _misplaced(script, average)
-            or _on_top(script, average) or _undivided(script, average)
+            or _on_top(script, average) or _undivided(script, average) or _again(script, average)
         )  # fmt: skip
         if problem is not None:
             yield problem
@@ -181,6 +182,11 @@ def _on_top(script: Script, average: Average) -> Hit | None:
     )
 
 
+def _again(script: Script, average: Average) -> Hit | None:
+    found = summed_again(script, average)
+    return None if found is None else Hit(found.says, found.hint, lines(script, found.nodes), fix=found.fix)
+
+
 def _undivided(script: Script, average: Average) -> Hit | None:
     last = getattr(average.call.func, "attr", "") or getattr(average.call.func, "id", "")
     if last not in ("all_reduce", "all_reduce_coalesced") or average.mean or script.averaging.scaled:
@@ -208,44 +214,15 @@ def _hit(script: Script, average: Average, what: str, hint: str, fix: Fix | None
     )
 
 
-def _scaled_loss(evidence: Evidence) -> Hit | None:
-    """A mean over a rank's batch that went backward times the number of ranks, or by it, where ranks are averaged."""
-    from grader.checks.run.loss_origins import loss_origin, times_the_mean
-
-    script, world = evidence.script, evidence.trace.world_size
-    made = loss_origin(evidence.trace)
-    wrapped = any(w.kind == "ddp" for r in evidence.trace.ranks for w in r.wraps)
-    averages = wrapped or script.averaging.divided or any(a.mean for a in script.averaging.all)
-    if made is None or world < 2 or not averages:
-        return None
-    means = times_the_mean(evidence.trace, made)
-    larger = math.isclose(means, world, rel_tol=1e-6)
-    smaller = math.isclose(means, 1 / world, rel_tol=1e-6)
-    counted = innermost(n for loss in went_backward(script) for n in by_world(script, loss))
-    line = next(iter(counted), None)
-    if line is None or not (larger or smaller):
-        return None
-    written, fix = without_world(script, [line])
-    verb, change = ("multiplies", "times larger") if larger else ("divides", "times smaller")
-    return Hit(
-        message=f"{script.at(line)} {verb} the loss by the number of ranks: it went backward as {means:g} times "
-        f"the mean over its batch. The gradients of {count(world, 'rank')} are averaged as well, so every step is "
-        f"{world} {change} than one process would take with the whole batch.",
-        hint=f"{written}: " * bool(written) + "the average over ranks is then the mean over the whole batch.",
-        fix=fix,
-        where=(script.location(line),),
-        details={"factor": made.factor, "loss_function": made.function},
-    )
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Confirm that the collectives which the text is flagged for were called while steps were taken."""
     from grader.checks.run.line_changes import scale
     from grader.checks.run.replica_comparison import trainers
+    from grader.checks.run.scaled_losses import scaled_loss
 
     if not (active := trainers(evidence.trace)):
         return not_observable("No optimizer steps were seen.")
-    if (scaled := _scaled_loss(evidence)) is not None:
+    if (scaled := scaled_loss(evidence)) is not None:
         return flagged(scaled)
     if (seen := scale(evidence)) is not None and abs(seen.factor - 1) < _OFF:
         return verified("A second run showed: the first step used the mean of all ranks' gradients.")

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.ERROR
 _HINT = "Build the optimizer from the model that you train: `torch.optim.SGD(model.parameters(), …)`."
+_SHARD_FIRST = "Shard the model first and build the optimizer from the result."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -88,7 +89,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             yield Hit(
                 message=f"{script.at(optimizer)} builds the optimizer, and {script.at(sharded)} then replaces the "
                 "model's parameters by shards: the optimizer keeps the old ones, and its steps move nothing.",
-                hint="Shard the model first and build the optimizer from the result.",
+                hint=f"Move {script.at(optimizer)}, which builds the optimizer, below {script.at(sharded)}: shard the "
+                "model first and build the optimizer from the result.",
                 where=(script.location(optimizer),),
             )
             continue
@@ -245,21 +247,32 @@ def check_run(evidence: Evidence) -> Observation:
 def _of_others(
     evidence: Evidence, empty: list[RankTrace], looked: list[tuple[RankTrace, Step]], passes: int
 ) -> Hit:
+    from grader.checks.run.parallel_layout import sharding_wraps
+
     step = next(s for o, s in looked if o is empty[0])
     site = first_known([s.site for r in empty for s in r.steps])
     script = evidence.script
-    said = [p for h in check_source(script) for p in h.where]
+    read = list(check_source(script))
+    said = [p for h in read for p in h.where]
     built = script.updates.optimizers
     hint, fix = (_hint(script, built[0]), _fix(script, built[0])) if len(built) == 1 else (_HINT, None)
     said = said or list(lines(script, built))
+    why = f" {read[0].message}" if read else ""
+    sharded = first_known([w.site for r in empty for w in reversed(sharding_wraps(r))])
+    if read:
+        hint, fix = read[0].hint, read[0].fix
+    elif sharded is not None:
+        why = f" {at(sharded)} divides the model into shards, and these are none of them."
+        hint, fix = _SHARD_FIRST, None
     return Hit(
         message=f"{ranks(r.rank for r in empty)} stepped {count(len(empty[0].steps), 'time')} over parameters "
         f"without a gradient: none of the {count(step.num_params or 0, 'tensor')} that the optimizer holds "
         f"({listed([f'`{n}`' for n in step.missing], 3) or 'of no known model'}) ever had one, although "
-        f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing.",
+        f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing."
+        f"{why}",
         hint=hint,
         fix=fix,
-        where=tuple(dict.fromkeys((*said, *place(site)))),
+        where=tuple(dict.fromkeys((*said, *place(site), *place(sharded)))),
         ranks=tuple(r.rank for r in empty),
         details={"tensors": step.num_params, "names": list(step.missing), "backward_passes": passes},
     )

@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count, listed, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.batch_causes import Miscounted, rate_of_own_batch
-from grader.checks.source.causes import lines, rate_of_group, rates_by_world
+from grader.checks.source.causes import lines, passed_world, rate_of_group, rates_by_world
 from grader.checks.source.optimisation_fixes import rate_once
 from grader.model.finding import Severity
 
@@ -135,7 +135,10 @@ def check_run(evidence: Evidence) -> Observation:
             evidence, f"{told}, {why}{fits} fits. With another number of ranks it would be another rate."
         )
         hint = f"Scale it by what the batch of all ranks has grown, {factor:.3g}, and not by the number of ranks."
-        return flagged(replace(hit, hint=hint, where=lines(evidence.script, by_ranks)))
+        passed = list(passed_world(evidence.script, by_ranks))
+        if passed:
+            hint += f" {evidence.script.quote(passed[0])} at {evidence.script.at(passed[0])} is where that comes from."
+        return flagged(replace(hit, hint=hint, where=lines(evidence.script, (*by_ranks, *passed))))
     # A smaller rate on the old batch is the learner's own choice.
     if scale < low and factor > _GROWN:
         if evidence.record.ending is not Ending.COMPLETED:

@@ -38,6 +38,7 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, warm_up_lengths
 from grader.checks.source.optimisation_fixes import warm_up_in_steps
+from grader.checks.source.warm_ups import counted_in_epochs
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -85,13 +86,18 @@ def check_run(evidence: Evidence) -> Observation:
         written, fix = warm_up_in_steps(evidence.script)
         hint = f"Make the warm-up a small part of the {given:,} steps that the schedule takes"
         hint += f": `{written}` is the number of batches of an epoch." if written else "."
+    short = counted_in_epochs(evidence.script, (found.peak_at, found.peak_at + 1)) if long is None else None
+    if short is not None:
+        how += f". {short.says}"
+        hint = short.hint
     return flagged(
         Hit(
-            message=f"The learning rate {how}. The task asks for a warm-up: large steps on fresh weights can throw "
-            "training off for good.",
+            message=f"The learning rate {how.removesuffix('.')}. The task asks for a warm-up: large steps on fresh "
+            "weights can throw training off for good.",
             hint=hint,
             fix=fix,
             where=(
+                *lines(evidence.script, short.nodes if short is not None else ()),
                 *lines(evidence.script, warm_up_lengths(evidence.script)),
                 *optimizer_places(evidence.script),
             ),

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import ranks
+from grader.checks.phrases import at, continued, count, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.causes import lines, sharding_meshes
 from grader.checks.source.sharding_fixes import turned_mesh, without_mesh
@@ -57,6 +57,7 @@ from grader.model.precondition import Precondition
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
     from grader.checks.run.model_memory import ModelMemory
+    from grader.model.trace import Wrap
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -75,7 +76,7 @@ _SHARD = (
 def check_run(evidence: Evidence) -> Observation:
     """Compare what each rank holds with its share of the whole."""
     from grader.checks.run.learning_rates import optimizer_places
-    from grader.checks.run.model_memory import model_memory
+    from grader.checks.run.model_memory import beside_the_shards, model_memory
     from grader.checks.run.replica_comparison import in_parts_by_hand
 
     if not evidence.expected.sharded:
@@ -90,6 +91,9 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable(
             "The ranks hold parts of one model as tensors of their own, so the whole is not known."
         )
+    beside = beside_the_shards(evidence.trace)
+    if beside:
+        return flagged(_steps_over_others(evidence, held, beside))
     fair = _MARGIN / evidence.world_size
     greedy = {rank: one for rank, one in held.items() if one.share > fair}
     first = next(iter((greedy or held).values()))
@@ -127,6 +131,22 @@ def check_run(evidence: Evidence) -> Observation:
             ranks=tuple(greedy),
             details={"share_by_rank": {str(r): round(h.share, 4) for r, h in held.items()}},
         )
+    )
+
+
+def _steps_over_others(evidence: Evidence, held: dict[int, ModelMemory], beside: dict[int, Wrap]) -> Hit:
+    """A model that was divided, and an optimizer that was given none of its shards."""
+    from grader.checks.run.learning_rates import optimizer_places
+
+    rank, last = next(iter(beside.items()))
+    sharded = at(last.site, "The call that shards the model")
+    return Hit(
+        message=f"{ranks(beside)} {'steps' if len(beside) == 1 else 'step'} over whole tensors, although "
+        f"{continued(sharded)} divides the model: of the {count(held[rank].num_tensors, 'tensor')} that the optimizer "
+        "holds none is a shard.",
+        hint=f"Build the optimizer below {continued(sharded)}, from the sharded model's parameters.",
+        where=told_once((*optimizer_places(evidence.script), *place(last.site))),
+        ranks=tuple(beside),
     )
 
 

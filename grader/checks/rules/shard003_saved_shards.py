@@ -40,7 +40,7 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run and by the scorer: the optimizer stepped over sharded parameters, and the file that was left does not fit the
+In the run and by the scorer: the model was sharded, and the file that was left does not fit the
 network, or holds more than tensors.
 """
 
@@ -60,9 +60,11 @@ SEVERITY = Severity.ERROR
 def check_run(evidence: Evidence) -> Observation:
     """Flag weights of a sharded run that were found unfit."""
     from grader.checks.run.model_memory import model_memory
+    from grader.checks.run.parallel_layout import sharding_wraps
     from grader.model.evaluation import ArtifactProblem
 
-    if not any(one.num_sharded for one in model_memory(evidence.trace).values()):
+    stepped_on = any(one.num_sharded for one in model_memory(evidence.trace).values())
+    if not stepped_on and not any(sharding_wraps(r) for r in evidence.trace.ranks):
         return not_reached(
             "No sharded parameters were trained, so there was nothing to put together: first divide the model with "
             "`fully_shard`."

@@ -11,6 +11,7 @@ from grader.checks.rule import Hit
 from grader.checks.run.replica_comparison import compare_gradients
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.gradient_switches import switched_on
+from grader.checks.source.layer_changes import made_later
 from grader.checks.source.script import Script
 from grader.model.run import Ending
 from grader.model.trace import RankTrace, Wrap
@@ -35,10 +36,14 @@ def never_averaged(script: Script, rank: RankTrace, names: Sequence[str]) -> Cau
     wrap = next((w for w in rank.wraps if w.id == told.get("wrap")), rank.wraps[0])
     on = switched_on(script) if thawed else []
     line = at(wrap.site, "DDP")
+    put = made_later(script, added, script.training.wraps)
+    which = f", {script.quote(put[0])} ({script.at(put[0])})," if put else ""
     return CauseInText(
-        tuple(on),
+        (*on, *put),
         f"{line} wrapped the model before it was as it is now: {'; '.join(_unknown_to_ddp(added, thawed))}.",
-        _wrap_again(script, on, wrap) if thawed else f"Change the model first and wrap it last, at {line}.",
+        _wrap_again(script, on, wrap)
+        if thawed
+        else f"Change the model first{which} and wrap it last, at {line}.",
     )
 
 

@@ -14,17 +14,22 @@ from grader.checks.phrases import at, first_known, place, told_once
 from grader.checks.run.first_difference import WEIGHTS, FirstDifference, Manner
 from grader.checks.run.line_changes import first_difference
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.averages_by_hand import cause_by_hand
 from grader.checks.source.causes import fresh_models, lines, stands_at
 from grader.checks.source.optimizer_changes import lone_optimizer_changes
 from grader.checks.source.replica_repairs import copied_before_wrap
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
-from grader.checks.source.unsent_weights import init_sync_off, seeds_by_rank, to_send
+from grader.checks.source.unsent_weights import init_sync_off, seeds_by_rank, sent_weights, to_send
 from grader.checks.source.weight_changes import BEFORE_THE_WRAP, changed_apart
 from grader.model.call_site import Site
 from grader.model.finding import Location
 from grader.model.fix import Fix
 
+_AFTER_SENDING = (
+    "Have all ranks do the same to their weights from there on: send rank 0's weights after the last change to them "
+    "that is not a step, and let every gradient be averaged when the optimizer steps."
+)
 _LATER = "what one rank changes afterwards for itself stays different for ever"
 
 
@@ -60,6 +65,13 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
         return DriftCause(
             seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where
         )
+    by_hand = cause_by_hand(script) if wrap is None and not changed else None
+    if by_hand is not None:
+        return DriftCause(by_hand.says, by_hand.hint, lines(script, by_hand.nodes), by_hand.fix)
+    sent = sent_weights(script) if wrap is None and not changed else []
+    if sent:
+        why = f"{script.at(sent[0])} made the replicas equal once; {_LATER}."
+        return DriftCause(why, _AFTER_SENDING, lines(script, sent[:1]))
     if wrap is None:
         read = changed or lines(script, fresh_models(script))
         made = f" by {_named(read)}" if read else ""

@@ -6,13 +6,24 @@ Says what is wrong there; that nothing was averaged is for the rule to find.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, count, first_known, place, ranks
+from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.average_shares import average_shares
 from grader.checks.run.end_counts import gradients_computed
 from grader.checks.run.exchanges import MEETINGS
+from grader.checks.run.model_parts import mixed_parts
 from grader.checks.run.own_gradients import averaged_steps, averaging_ranks
-from grader.checks.run.replica_comparison import Comparison, compare_parameters, contains, equal, trainers
+from grader.checks.run.replica_comparison import (
+    Comparison,
+    compare_finals,
+    compare_parameters,
+    contains,
+    equal,
+    replicas_differ,
+    trainers,
+)
+from grader.checks.source.averages_by_hand import cause_by_hand
+from grader.checks.source.causes import lines
 from grader.checks.source.withheld_exchanges import withheld
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
@@ -39,7 +50,18 @@ def alone(evidence: Evidence, only: RankTrace) -> Hit:
     )
 
 
-def held_back(evidence: Evidence) -> Hit | None:
+def beside_equal_gradients(evidence: Evidence, found: Comparison, held: str) -> Hit | None:
+    """What is wrong with averages although all gradients that were compared were equal."""
+    return (
+        _scored_alone(evidence)
+        or mixed_parts(evidence)
+        or _without_a_part(evidence)
+        or _held_back(evidence)
+        or _between_the_looks(evidence, found, held)
+    )
+
+
+def _held_back(evidence: Evidence) -> Hit | None:
     """Steps that followed nothing but backward passes without averaging, after which the replicas are apart."""
     active = trainers(evidence.trace)
     found = compare_parameters(evidence.trace)
@@ -73,7 +95,7 @@ def held_back(evidence: Evidence) -> Hit | None:
     )
 
 
-def scored_alone(evidence: Evidence) -> Hit | None:
+def _scored_alone(evidence: Evidence) -> Hit | None:
     """One rank took steps that no other did, on a model of its own, and that model is what was scored."""
     active = trainers(evidence.trace)
     scored = evidence.evaluation.sums if evidence.evaluation is not None else ()
@@ -100,7 +122,7 @@ def scored_alone(evidence: Evidence) -> Hit | None:
     )
 
 
-def without_a_part(evidence: Evidence) -> Hit | None:
+def _without_a_part(evidence: Evidence) -> Hit | None:
     """All step on the same gradients, in which some ranks' own have no part, or which some hardly ever compute."""
     ranks_ = averaging_ranks(evidence)
     computed = {r.rank: gradients_computed(r) for r in ranks_ if r.ended}
@@ -110,7 +132,7 @@ def without_a_part(evidence: Evidence) -> Hit | None:
             f"{count(computed[idle[0].rank], 'gradient')}" if computed[idle[0].rank] else "no gradient"
         )
         busy = next(r for r in ranks_ if r not in idle)
-        return _without_a_part(
+        return _told_without(
             ranks_,
             idle,
             f"{told}; rank {busy.rank} computed {computed[busy.rank]:,}. What all step on is what others computed.",
@@ -126,7 +148,7 @@ def without_a_part(evidence: Evidence) -> Hit | None:
     out = [r for r, part, whole in zip(ranks_, shares, fair, strict=False) if part < _FEW * whole]
     if not out:
         return None
-    return _without_a_part(
+    return _told_without(
         ranks_,
         out,
         f"At {count(len(same), 'step')} that were looked at, all ranks stepped on the same gradients, and in those "
@@ -136,7 +158,7 @@ def without_a_part(evidence: Evidence) -> Hit | None:
     )
 
 
-def _without_a_part(all_ranks: tuple[RankTrace, ...], out: list[RankTrace], seen: str) -> Hit:
+def _told_without(all_ranks: tuple[RankTrace, ...], out: list[RankTrace], seen: str) -> Hit:
     name, site = _exchange(all_ranks[0])
     sent = f" {at(site)} exchanges them with `{name}`." if name and place(site) else ""
     return Hit(
@@ -156,6 +178,25 @@ def _exchange(rank: RankTrace) -> tuple[str, Site | None]:
     told = [c for c in rank.collectives if c.name not in MEETINGS and c.site]
     later = {(c.name, c.site) for c in told if c.t > first and c.n >= len(rank.steps) // 2}
     return next(((c.name, c.site) for c in told if c.t < first and (c.name, c.site) in later), ("", None))
+
+
+def _between_the_looks(evidence: Evidence, found: Comparison, held: str) -> Hit | None:
+    """An average by hand that the text shows to miss steps, where replicas are apart though what was seen was equal."""
+    active = trainers(evidence.trace)
+    ended = (compare_finals(*pair) for pair in evidence.ledger.layout.pairs(active))
+    if any(r.wraps for r in active) or not (replicas_differ(evidence.trace) or any(ended)):
+        return None
+    cause = cause_by_hand(evidence.script)
+    if cause is None:
+        return None
+    return Hit(
+        message=f"The ranks ended with different weights, although their {held} were equal at "
+        f"{every(found.num_steps, 'step')} compared. {cause.says}",
+        hint=cause.hint,
+        where=lines(evidence.script, cause.nodes),
+        ranks=tuple(r.rank for r in active),
+        fix=cause.fix,
+    )
 
 
 def twins(active: tuple[RankTrace, ...], found: Comparison, held: str) -> Hit:

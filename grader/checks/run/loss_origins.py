@@ -19,7 +19,9 @@ class LossOrigin:
     Attributes:
         function: of autograd, that made it (`NllLoss`).
         reduction: over the samples of a batch: `mean`, `sum` or "".
-        factor: what it was multiplied by afterwards.
+        factor: how many times its own gradients go backward: what it was multiplied by afterwards, and once for each
+            rank whose losses a collective that gradients pass through has added up.
+        summed: how many ranks these are; 1 without such a collective.
         site: of the backward pass.
         num_backwards: backward passes for each of the first steps; 0 where these differ.
         batches_each: whether each of these had a batch of its own.
@@ -28,6 +30,7 @@ class LossOrigin:
     function: str
     reduction: str
     factor: float
+    summed: int
     site: Site | None
     num_backwards: int
     batches_each: bool
@@ -40,6 +43,7 @@ def loss_origin(trace: Trace) -> LossOrigin | None:
             str(e.fields.get("function", "")),
             str(e.fields.get("reduction", "")),
             _number(e.fields.get("factor")),
+            _ranks(e.fields.get("summed")),
             e.site,
         )
         for r in trace.ranks
@@ -47,7 +51,7 @@ def loss_origin(trace: Trace) -> LossOrigin | None:
     }
     if len(found) != 1:
         return None
-    ((function, reduction, factor, site),) = found
+    ((function, reduction, factor, summed, site),) = found
     if not function or not math.isfinite(factor):
         return None
     # An epoch's end may leave a batch over, so that a later step has one more.
@@ -55,7 +59,7 @@ def loss_origin(trace: Trace) -> LossOrigin | None:
     counts = {s.backwards for _, s in steps}
     batches = {sum(b.step == s.n for b in r.batches) for r, s in steps}
     number = counts.pop() if len(counts) == 1 else None
-    return LossOrigin(function, reduction, factor, site, number or 0, batches == {number})
+    return LossOrigin(function, reduction, factor * summed, summed, site, number or 0, batches == {number})
 
 
 def times_the_mean(trace: Trace, made: LossOrigin) -> float:
@@ -75,3 +79,7 @@ def times_the_mean(trace: Trace, made: LossOrigin) -> float:
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _ranks(value: object) -> int:
+    return value if isinstance(value, int) and value > 1 else 1

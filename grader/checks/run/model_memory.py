@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.model.trace import Event, Trace
+from grader.checks.run.parallel_layout import sharding_wraps
+from grader.model.trace import Event, Trace, Wrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,19 @@ def model_memory(trace: Trace) -> dict[int, ModelMemory]:
         told = [h for e in rank.events("held") if (h := _holding(e)) is not None]
         if told:
             found[rank.rank] = max(told, key=lambda h: h.whole)
+    return found
+
+
+def beside_the_shards(trace: Trace) -> dict[int, Wrap]:
+    """Rank → the last unit it gave to `fully_shard`, where no optimizer of it steps over a shard of any."""
+    found = {}
+    for rank in trace.ranks:
+        units = [
+            w for w in sharding_wraps(rank) if w.kind == "fsdp2"
+        ]  # its shards alone are told from plain tensors
+        told = [h for e in rank.events("held") if (h := _holding(e)) is not None]
+        if units and told and not any(h.num_sharded for h in told):
+            found[rank.rank] = units[-1]
     return found
 
 

@@ -10,6 +10,7 @@ from grader.checks.rule import Hit
 from grader.checks.run.discarded_tensors import discarded
 from grader.checks.source.causes import lines
 from grader.checks.source.layer_changes import made_later
+from grader.checks.source.name_tests import PrefixedTest, missed_prefix
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
@@ -39,21 +40,39 @@ def left_out(evidence: Evidence, unheld: Event) -> Hit:
     meant = whole and any(r.events("load") for r in evidence.trace.ranks)
     built = script.updates.optimizers
     given = [o for one in built for o in _given(script, one)]
-    later = made_later(script, names)
+    later = made_later(script, names, script.updates.optimizers)
     gone = {name for r in evidence.trace.ranks for name in discarded(r)}
     hint = _GIVE_ALL
     if later or gone:
         below = f"below {script.quote(later[-1])} ({script.at(later[-1])})" if later else _LAST
         hint = f"Build the optimizer {below}: it holds the tensors that the model had when it was built, and no others."
+    missed = None if later or gone else missed_prefix(script, names)
+    if missed is not None:
+        hint = (
+            f"Ask for the names that the wrapper gives, `{missed.written}` at {script.at(missed.test)}; or build the "
+            "groups from the network before it is wrapped."
+        )
     return Hit(
         message=f"{len(names):,}{of} {have} in no group of an optimizer: {listed([f'`{n}`' for n in names], 4)}. "
         f"No step moves {'it' if len(names) == 1 else 'them'}: at the end of the run "
         f"{'it was' if len(names) == 1 else 'all were'} what training began with."
+        + _never_true(script, missed)
         + (" The optimizer holds tensors in their place that no layer has any more." if gone else ""),
         hint=hint,
-        where=told_once(lines(script, [*given, *built, *later])),
+        where=told_once(
+            lines(script, [*([missed.test] if missed is not None else ()), *given, *built, *later])
+        ),
         severity=Severity.HINT if meant else Severity.WARNING,
         details={"names": list(names[:8]), "parameters": len(names)},
+    )
+
+
+def _never_true(script: Script, missed: PrefixedTest | None) -> str:
+    if missed is None:
+        return ""
+    return (
+        f" {script.quote(missed.test)} at {script.at(missed.test)} holds for none of them: the names of "
+        f"{script.quote(missed.named)} begin with `module.`, where the wrapper keeps the network."
     )
 
 

@@ -75,6 +75,20 @@ def rates_by_world(script: Script) -> Iterable[ast.AST]:
                 yield from by_world(script, rate)
 
 
+def passed_world(script: Script, nodes: Iterable[ast.AST]) -> Iterable[ast.expr]:
+    """Where the number of ranks is handed to the functions of the script that these values are computed in."""
+    for node in nodes:
+        function = script.names.tree(node).function(node)
+        named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        if function is None:
+            continue
+        for site in script.graph.sites(function):
+            for one in (*function.args.args, *function.args.kwonlyargs):
+                given = script.graph.bound(site, function, one.arg) if one.arg in named else None
+                if given is not None and script.ranks.world(given):
+                    yield given
+
+
 def rate_of_group(script: Script, number: int) -> ast.expr | None:
     """The rate of an optimizer's group of parameters, where the text lists the groups: its own, or that of all."""
     for _, call in script.calls_under("torch.optim."):

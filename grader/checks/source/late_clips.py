@@ -11,8 +11,8 @@ from grader.checks.source.syntax_nodes import name_of, start
 def step_above(script: Script, clip: ast.Call) -> ast.Call | None:
     """The step that a clip comes too late for; None where the clip has an effect, or none was meant."""
     updates = script.updates
-    if any(_is_infinite(a) for a in (*clip.args[1:2], *(k.value for k in clip.keywords))):
-        return None  # asks for the norm alone
+    if measures_alone(clip):
+        return None
     tree = script.names.tree(clip)
     scope = tree.function(clip)
     rounds = updates.rounds(clip, updates.steps, updates.clears, script.training.backwards)
@@ -30,6 +30,11 @@ def step_above(script: Script, clip: ast.Call) -> ast.Call | None:
     went_back = any(n in script.training.backwards for n in before)
     same = set(rounds) & set(updates.rounds(step, updates.steps))
     return step if went_back and not later and same else None
+
+
+def measures_alone(clip: ast.Call) -> bool:
+    """Whether a clip has no limit: it asks for the norm alone."""
+    return any(_is_infinite(a) for a in (*clip.args[1:2], *(k.value for k in clip.keywords)))
 
 
 def _is_infinite(limit: ast.expr) -> bool:

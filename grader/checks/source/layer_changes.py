@@ -1,4 +1,4 @@
-"""Layers that the text puts into a model when its optimizer is already built, which then does not hold them."""
+"""Layers that the text puts into a model when its optimizer or its wrapper is built already, which has them not."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 
 
-def made_later(script: Script, names: Iterable[str]) -> list[ast.stmt]:
-    """Statements below an optimizer that put in layers which have these parameters: `model.head = …`, `net[2] = …`."""
+def made_later(script: Script, names: Iterable[str], calls: Iterable[ast.Call]) -> list[ast.stmt]:
+    """Statements below one of these calls that put in layers which have these parameters: `net.head = …`, `net[2] = …`.
+
+    The calls build optimizers, or wrap models.
+    """
     layers = {part for name in names for part in name.split(".")[:-1]}
     found: list[ast.stmt] = []
-    for optimizer in script.updates.optimizers:
-        tree = script.names.tree(optimizer)
-        for call in tree.calls_within(tree.function(optimizer) or tree.root):
+    for before in calls:
+        tree = script.names.tree(before)
+        for call in tree.calls_within(tree.function(before) or tree.root):
             statement = tree.statement(call)
-            below = tree.function(call) is tree.function(optimizer) and start(statement) > start(optimizer)
-            if not below or tree.enclosing_class(call) is not tree.enclosing_class(optimizer):
+            below = tree.function(call) is tree.function(before) and start(statement) > start(before)
+            if not below or tree.enclosing_class(call) is not tree.enclosing_class(before):
                 continue
             if isinstance(statement, ast.Assign) and any(_layer(t) in layers for t in statement.targets):
                 found.append(statement)

@@ -30,22 +30,23 @@ def computed_at(script: Script, names: Collection[str]) -> tuple[ast.AST, ...]:
 
     Where none of that is to be seen in the text, the loops that draw validation batches.
     """
-    divided = [p for p in _parts(script, names) if _divides(p)]
+    divided = [p for p in parts_of(script, names) if _divides(p)]
     found: list[ast.AST] = [*divided[:1], *joined(script, names)[:1], *asked_for(script, names)[-1:]]
     return tuple(found or [d.loop for d in script.training.draws if d.evaluates][:1])
 
 
 def asked_for(script: Script, names: Collection[str]) -> list[ast.Call]:
     """Calls of the script's own functions that that figure comes from, in the order of the text."""
-    return [p for p in _parts(script, names) if isinstance(p, ast.Call) and script.graph.targets(p)]
+    return [p for p in parts_of(script, names) if isinstance(p, ast.Call) and script.graph.targets(p)]
 
 
 def joined(script: Script, names: Collection[str]) -> list[ast.Call]:
     """Where values that that figure is made of are put together, in the order of the text."""
-    return [p for p in _parts(script, names) if isinstance(p, ast.Call) and name_of(p) in _JOINING]
+    return [p for p in parts_of(script, names) if isinstance(p, ast.Call) and name_of(p) in _JOINING]
 
 
-def _parts(script: Script, names: Collection[str]) -> list[ast.expr]:
+def parts_of(script: Script, names: Collection[str]) -> list[ast.expr]:
+    """All that has a part in that figure, in the order of the text."""
     values = [
         value
         for tree in script.trees

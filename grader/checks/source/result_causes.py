@@ -23,6 +23,7 @@ from grader.checks.source.gradient_weights import (
 from grader.checks.source.recorded_losses import Cause, losses, only_read, reduced, scaled
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, READS, end, name_of, start
+from grader.checks.source.wrong_ranks import wrong_ranks
 
 _REDUCING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object", "send")
 _LOSS_FORMULA = (
@@ -42,7 +43,9 @@ def cause_of(script: Script, said: str) -> Cause:
     """What made a result wrong; without nodes where only the formula can be told."""
     for words, find, formula in _KNOWN:
         if words in said:
-            return (find(script) if find is not None else None) or Cause((), formula)
+            found = find(script) if find is not None else None
+            others = wrong_ranks(script) if found is None and formula is SUM_FORMULA else None
+            return found or others or Cause((), formula)
     return units(script, said) or Cause((), _COMPUTE_FORMULA)
 
 

@@ -10,9 +10,21 @@ from collections.abc import Collection, Iterable
 from itertools import chain
 
 from grader.checks.source.recorded_losses import Cause
-from grader.checks.source.reported_figures import asked_for, joined
+from grader.checks.source.reported_figures import asked_for, joined, parts_of
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax_nodes import ancestors, name_of
+from grader.checks.source.weight_changes import weight_changes
+
+_HOLDING = (
+    "parameters",
+    "named_parameters",
+    "state_dict",
+    "buffers",
+    "named_buffers",
+    "module",
+    "weight",
+    "bias",
+)
 
 
 def score_cause(script: Script, names: Collection[str]) -> Cause | None:
@@ -21,6 +33,7 @@ def score_cause(script: Script, names: Collection[str]) -> Cause | None:
         _full_batches(script),
         _full_batches_added(script),
         _updated_on_some_ranks(script, asked_for(script, names)),
+        _changed_on_some_ranks(script, parts_of(script, names)),
         _in_the_order_of_ranks(script, joined(script, names)),
     )
     return next(causes, None)
@@ -93,6 +106,7 @@ def _updated_on_some_ranks(script: Script, asked: list[ast.Call]) -> Iterable[Ca
             not isinstance(func, ast.Attribute)
             or not isinstance(func.value, ast.Name)
             or func.value.id not in scored
+            or func.attr in _HOLDING
         ):
             continue
         guard = script.guards.partial(call)
@@ -102,6 +116,47 @@ def _updated_on_some_ranks(script: Script, asked: list[ast.Call]) -> Iterable[Ca
                 f"Let all ranks run {script.quote(call)} at {script.at(call)}, outside of `if "
                 f"{ast.unparse(guard.test)}:`: every rank scores its share with `{func.value.id}`.",
             )
+
+
+def _changed_on_some_ranks(script: Script, figure: Collection[ast.AST]) -> Iterable[Cause]:
+    """The same by hand: weights of what all ranks score with, written to under a test of the rank."""
+    made = set(figure)
+    given = (a for n in figure if isinstance(n, ast.Call) and script.graph.targets(n) for a in n.args)
+    named = {n.id for n in given if isinstance(n, ast.Name)}
+    for node, owner in weight_changes(script):
+        guard = script.guards.partial(node)
+        held = _weights_of(script, owner) if guard is not None else []
+        if guard is not None and any(
+            one.id in named or made & set(script.values.origins(one)) for one in held
+        ):
+            changed = _outermost(script, node, guard.test)
+            yield Cause(
+                (guard.test, node),
+                f"Let all ranks run {script.quote(changed)} at {script.at(changed)}, outside of `if "
+                f"{ast.unparse(guard.test)}:`: every rank scores its share with what it holds, and on the others that "
+                "is still what it was.",
+            )
+
+
+def _weights_of(script: Script, owner: ast.expr) -> list[ast.Name]:
+    """The networks that a tensor is of: `net` of `for t in net.parameters()`."""
+    asked = (
+        n.value
+        for n in (owner, *script.values.closure(owner))
+        if isinstance(n, ast.Attribute) and n.attr in _HOLDING
+    )
+    return [n for n in (owner, *asked) if isinstance(n, ast.Name)]
+
+
+def _outermost(script: Script, node: ast.AST, test: ast.AST) -> ast.AST:
+    """The statement of a test's own block that a node belongs to."""
+    tree = script.names.tree(node)
+    below = tree.statement(node)
+    for above in ancestors(tree.parent, below):
+        if isinstance(above, ast.If) and above.test is test:
+            break
+        below = above if isinstance(above, ast.stmt) else below
+    return below
 
 
 def _in_the_order_of_ranks(script: Script, made: list[ast.Call]) -> Iterable[Cause]:

@@ -150,6 +150,20 @@ def to_send(script: Script) -> str:
     )
 
 
+def sent_weights(script: Script) -> list[ast.Call]:
+    """Broadcasts that are given the parameters of a model."""
+    return [
+        call
+        for name, call in script.calls_under("torch.distributed.")
+        if name.endswith("broadcast")
+        and any(
+            isinstance(n, ast.Call) and name_of(n) in ("parameters", "named_parameters", "state_dict")
+            for given in (*call.args, *(k.value for k in call.keywords))
+            for n in script.values.closure(given)
+        )
+    ]
+
+
 def _sends_weights(script: Script) -> bool:
     """Whether a collective is given weights, or anything that nobody can follow is broadcast."""
     for name, call in script.calls_under("torch.distributed."):

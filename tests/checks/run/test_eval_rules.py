@@ -564,6 +564,12 @@ COUNTS = "torch.cat(parts).sum()"
             19,
             "Let all ranks run `ema.update(net)` at `train.py:19`",
         ),
+        (
+            "fit(net, loader)",
+            "if rank == 0:\n            for a, b in zip(net.module.parameters(), f):\n                a.lerp_(b, 1)",
+            19,
+            "Let all ranks run `for a, b in zip(ema.parameters(), f): …` at `train.py:20`",
+        ),
         (COUNTS, "sum(parts)", 11, "Add up what is counted, and the samples, over all ranks"),
     ],
 )

@@ -84,6 +84,26 @@ def test_a_loss_that_is_reduced_in_the_place_of_gradients(tell: Any) -> None:
     assert "averages the loss" not in story.observation("GRAD001").hits[0].message
 
 
+def test_a_layer_that_was_put_in_after_the_wrap(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    for rank in range(2):
+        story.ranks[rank].event("changed", 0, wrap=0, added=["fc.weight"], frozen=[], removed=0)
+        for _ in range(4):
+            story.step(rank, (1.0, 0.5 + rank, 0.1), backwards=1, wraps=(0,))
+    story.text = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model.module.fc = torch.nn.Sequential(model.module.fc, adapter)
+"""
+    hit = story.observation("GRAD001").hits[0]
+    assert hit.where[0].line == 6
+    assert "`model.module.fc = torch.nn.Sequential(model.module.fc, adapter)` (`train.py:6`)" in hit.hint
+
+
 AVERAGES_TOO_EARLY = """import torch
 import torch.distributed as dist
 
@@ -688,6 +708,45 @@ def test_one_layer_clamped_on_one_rank(tell: Any) -> None:
     look = story.observation("GRAD007")
     assert look.state is FLAGGED
     assert "`head.weight`" in look.hits[0].message
+
+
+BY_HAND = """import torch
+import torch.distributed as dist
+
+def start_equal(model):
+    for tensor in list(model.parameters()) + list(model.buffers()):
+        dist.broadcast(tensor, 0)
+
+def exchange(model):
+    for p in model.parameters():
+        work = dist.all_reduce(p.grad, async_op=True)
+    work.wait()
+
+model = torch.nn.Linear(2, 2)
+start_equal(model)
+for x, y in loader:
+    model(x).sum().backward()
+    exchange(model)
+    optimizer.step()
+"""
+
+
+def test_weights_that_the_script_sends_itself(tell: Any) -> None:
+    """Nobody is told to send what is sent already; what came after it is named where the text shows it."""
+    story = tell.honest()
+    story.ranks[0].fields["wraps"] = story.ranks[1].fields["wraps"] = []
+    for rank in range(2):
+        story.ranks[rank].fields["finals"].clear()
+        story.final(rank, (1.0, 2.0, 3.0, 4.0 + rank), (*tell.names, "head.weight"))
+    story.text = BY_HAND
+    hit = story.observation("GRAD007").hits[0]
+    assert "`train.py:11`, `work.wait()`, waits for one of them alone" in hit.message
+    assert [place.line for place in hit.where] == [11, 10]
+    story.text = BY_HAND.replace(", async_op=True", "").replace("    work.wait()\n", "")
+    hit = story.observation("GRAD007").hits[0]
+    assert "`train.py:6` made the replicas equal once" in hit.message
+    assert "Nothing keeps the replicas equal" not in hit.message
+    assert "wrap" not in hit.hint
 
 
 def test_different_initial_weights_that_the_wrap_made_equal(tell: Any) -> None:

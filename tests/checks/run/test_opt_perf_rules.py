@@ -88,6 +88,60 @@ def test_a_warmup_climbs(tell: Any, rates: list[float], state: State) -> None:
     assert story.observation("OPT002").state is state
 
 
+SHORT = {
+    "of its own": """class Rates:
+    def __init__(self, steps_per_epoch):
+        self.climb = 2  # epochs
+        self.now = 0
+    def apply(self, optimizer):
+        self.now += 1
+        share = self.now / self.climb if self.now <= self.climb else 1
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1 * share
+loader = torch.utils.data.DataLoader(train_set)
+rates = Rates(len(loader))
+""",
+    "a function's": """loader = torch.utils.data.DataLoader(train_set)
+
+WARM = 2
+schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / WARM))
+""",
+    "torch's": """loader = torch.utils.data.DataLoader(train_set)
+
+schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, total_iters=2)
+""",
+}
+
+
+@pytest.mark.parametrize("how", SHORT)
+def test_a_warm_up_of_so_many_epochs_that_is_so_many_steps_long(tell: Any, how: str) -> None:
+    story = steps(tell, [0.05] + [0.1] * 30)
+    story.text = "import torch\n" + SHORT[how]
+    story.expected = ASKED
+    hit = story.observation("OPT002").hits[0]
+    assert hit.where[0].line == 4
+    assert "it is as many steps long, not epochs" in hit.message
+    assert hit.hint.startswith("Count the warm-up in steps")
+    assert "`2 * steps_per_epoch`" in hit.hint or "`2 * len(" in hit.hint
+    story.text = story.text.replace(" = 2", " = 2 * len(loader)").replace("iters=2", "iters=2 * len(loader)")
+    assert "as many steps long" not in story.observation("OPT002").hits[0].message
+
+
+def test_where_the_number_of_ranks_is_handed_on(tell: Any) -> None:
+    story = steps(tell, [0.2] * 30, samples=64)
+    story.text = """import torch
+import torch.distributed as dist
+def build(model, factor):
+    return torch.optim.SGD(model.parameters(), lr=0.1 * factor)
+world = dist.get_world_size()
+optimizer = build(model, world)
+"""
+    story.expected = ASKED
+    hit = story.observation("OPT001").hits[0]
+    assert [place.line for place in hit.where] == [4, 6]
+    assert "`world` at `train.py:6` is where that comes from" in hit.hint
+
+
 PER_EPOCH = [0.1 + 0.07 * (n // 5) for n in range(50)]
 
 

@@ -139,6 +139,22 @@ def wrong_result(tell: Any, body: str, said: str, before: str = MODEL) -> tuple[
             "Leave out `p.grad /= k`, which `if n == 'bias':` does to some parameters only",
         ),
         (
+            PLAIN + "    for p in net.parameters():\n"
+            "        part = p.grad * (COUNTS[dist.get_world_size()][rank] / len(x))\n"
+            "        dist.all_reduce(part, group=groups[k])\n",
+            f"{OFF}: it is 0.7 times the right one.",
+            "part = p.grad * (COUNTS[dist.get_world_size()][rank] / len(x))",
+            "write `dist.get_world_size(groups[k])`",
+        ),
+        (
+            PLAIN + "    for p in net.parameters():\n        part = p.grad * (COUNTS[k][rank] / len(x))\n"
+            "        dist.reduce(part, dst=k - 1, group=groups[k])\n"
+            "if rank == 0:\n    torch.save(grads, 'gradients.pt')\n",
+            f"{OFF}; 1e-06 is allowed.",
+            "dist.reduce(part, dst=k - 1, group=groups[k])",
+            "leaves the sum on rank `k - 1` alone",
+        ),
+        (
             PLAIN.replace("[:rank]", "[: rank + 1]"),
             f"{OFF}: it is of other samples. Rank 1 took 2 to 3; its share is 4 to 5.",
             "begin = sum(COUNTS[k][: rank + 1])",

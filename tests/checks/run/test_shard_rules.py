@@ -66,6 +66,19 @@ model = fully_shard(build(), mesh=mesh)
     assert hit.fix is not None
 
 
+def test_an_optimizer_beside_the_shards_is_not_told_to_shard_first(tell: Any) -> None:
+    story = held(tell, 1.0, sharded=0)
+    for _ in range(2):
+        story.wrap("fsdp2")
+    for rank in story.ranks:
+        rank.fields["wraps"] = [replace(w, num_params=WHOLE // 8) for w in rank.fields["wraps"]]
+    story.evaluation = Evaluation(None, "", artifact="model.pt")
+    hit = story.observation("SHARD001").hits[0]
+    assert "Ranks 0 and 1 step over whole tensors, although `train.py:8` divides the model" in hit.message
+    assert hit.hint.startswith("Build the optimizer below `train.py:8`")
+    assert story.observation("SHARD003").state is CLEAN
+
+
 def test_whole_models_are_fine_where_nobody_asks_for_shards(tell: Any) -> None:
     story = held(tell, 1.0, sharded=0)
     story.expected = Expected()

@@ -255,6 +255,33 @@ def test_an_optimizer_that_takes_gradients_from_elsewhere(tell: Any) -> None:
     assert story.observation("GRAD006").state is UNSEEN
 
 
+SCALED_BY_HAND = """import torch
+import torch.distributed as dist
+
+for x, y in loader:
+    optimizer.zero_grad()
+    (criterion(model(x), y) * 1024).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for p in model.parameters():
+        p.grad /= 1024
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("factor", "state"), [(1024.0, FLAGGED), (1.0, CLEAN)])
+def test_a_clip_of_what_the_script_scaled_itself(tell: Any, factor: float, state: State) -> None:
+    """That gradients were cleared in time says nothing of it; how large the loss went backward does."""
+    story = steps(tell.Story(), empty=True)
+    story.text = SCALED_BY_HAND
+    for rank in story.ranks:
+        rank.event("backward", 6, function="NllLoss", reduction="mean", factor=factor)
+    look = story.observation("GRAD006")
+    assert look.state is state
+    if state is FLAGGED:
+        assert [place.line for place in look.hits[0].where] == [7, 9]
+        assert "1,024 times the mean of `NllLoss`" in look.hits[0].message
+
+
 # ---- GRAD008 -----------------------------------------------------------------------------------------------------
 
 
@@ -429,6 +456,38 @@ def test_a_sum_that_all_ranks_samples_divide_is_averaged_once(tell: Any) -> None
     assert story.observation("GRAD008").state is not FLAGGED
 
 
+ADDED_UP_LOSS = """\
+import torch
+import torch.distributed.nn.functional as collectives
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net)
+for images, labels in loader:
+    loss = collectives.all_reduce(torch.nn.functional.cross_entropy(model(images), labels))
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("factor", "state"), [(1.0, FLAGGED), (0.5, CLEAN)])
+def test_a_loss_that_gradients_add_up_over_the_ranks(tell: Any, factor: float, state: State) -> None:
+    """Where the loss was divided by the number of ranks, the average of gradients leaves their mean."""
+    story = tell.Story()
+    story.text = ADDED_UP_LOSS
+    story.group()
+    story.wrap("ddp")
+    for r in story.ranks:
+        for _ in range(4):
+            r.event("backward", 8, function="NllLoss", reduction="mean", factor=factor, summed=2)
+            story.step(r.rank, (1.0, 2.0), samples=8, backwards=1)
+    look = story.observation("GRAD008")
+    assert look.state is state
+    if state is FLAGGED:
+        assert [place.line for place in look.hits[0].where] == [7, 8]
+        assert "adds up the loss over 2 ranks on its way" in look.hits[0].message
+        assert "`torch.nn.functional.cross_entropy(model(images), labels)`" in look.hits[0].hint
+
+
 # ---- GRAD009 -----------------------------------------------------------------------------------------------------
 
 
@@ -572,6 +631,40 @@ def test_an_optimizer_that_never_meets_a_gradient(tell: Any) -> None:
     assert "stepped 4 times over parameters without a gradient" in look.hits[0].message
 
 
+BEFORE_SHARDING = """import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+model = build_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+fully_shard(model)
+for x, y in loader:
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("text", [BEFORE_SHARDING, ""])
+def test_an_optimizer_that_was_built_before_the_model_was_sharded(tell: Any, text: str) -> None:
+    """The order is told, and no advice is given that the script follows already."""
+    story = tell.Story()
+    story.text = text
+    story.wrap("fsdp2")
+    for rank in range(2):
+        for _ in range(4):
+            story.step(rank, None, num_params=3, num_missing=3, backwards=1)
+    hit = story.observation("GRAD011").hits[0]
+    assert "shards" in hit.message
+    assert "the model that you train" not in hit.hint
+    assert "build the optimizer from the result" in hit.hint
+    if text:
+        assert "`train.py:8` then replaces the model's parameters by shards" in hit.message
+        assert "`train.py:7`, which builds the optimizer, below `train.py:8`" in hit.hint
+        assert hit.where[0].line == 7
+
+
 def test_an_optimizer_with_some_frozen_parameters(tell: Any) -> None:
     assert steps(tell.Story(), num_params=5, num_missing=4, backwards=1).observation("GRAD011").state is CLEAN
 
@@ -604,6 +697,33 @@ def test_parameters_that_an_optimizer_was_not_given(tell: Any) -> None:
     assert hit.message.startswith("1 of the 3 parameters of `Net` gets gradients and is in no group")
     assert hit.severity is Severity.WARNING
     assert [place.line for place in hit.where] == [5, 6]
+
+
+GROUPED = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net)
+slow, fast = [], []
+for name, p in model.named_parameters():
+    if name.startswith("module.fc"):
+        fast.append(p)
+    elif name.startswith(("conv", "stem")):
+        slow.append(p)
+optimizer = torch.optim.SGD([{"params": fast}, {"params": slow, "lr": 0.01}], lr=0.1)
+"""
+
+
+def test_names_that_the_wrapper_has_put_a_word_before(tell: Any) -> None:
+    story = left_out(tell, ["conv.weight", "stem.weight"])
+    story.text = GROUPED
+    hit = story.observation("GRAD011").hits[0]
+    assert hit.where[0].line == 9
+    assert (
+        "holds for none of them: the names of `model.named_parameters()` begin with `module.`" in hit.message
+    )
+    assert "`name.startswith(('module.conv', 'module.stem'))` at `train.py:9`" in hit.hint
+    story.text = GROUPED.replace("in model.named", "in net.named")
+    assert "module." not in story.observation("GRAD011").hits[0].hint
 
 
 REPLACED = """import torch

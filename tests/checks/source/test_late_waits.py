@@ -58,3 +58,36 @@ def test_waited_for_by_nobody(script: Callable[..., Script]) -> None:
     found = late_wait(script(STARTED.replace("        handle.wait()", "        print(handle)")))
     assert found is not None
     assert "nothing waits for its end" in found.says
+
+
+LAST_ALONE = """\
+import torch.distributed as dist
+
+for p in network.parameters():
+    work = dist.all_reduce(p.grad, async_op=True)
+work.wait()
+optimizer.step()
+"""
+
+
+def test_waited_for_the_last_alone(script: Callable[..., Script]) -> None:
+    found = late_wait(script(LAST_ALONE))
+    assert found is not None
+    assert [n.lineno for n in found.nodes] == [5, 4]  # type: ignore[attr-defined]
+    assert "`works.append(dist.all_reduce(p.grad, async_op=True))`" in found.hint
+    kept = "works = [dist.all_reduce(p.grad, async_op=True) for p in parameters]"
+    found = late_wait(script(f"import torch.distributed as dist\n{kept}\nworks[-1].wait()\n"))
+    assert found is not None
+    assert "`for handle in works:`" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("async_op=True)\n", "async_op=True)\n    works.append(work)\n"),
+        ("\nwork.wait()", "\n    work.wait()"),
+        ("p.grad, async", "counts[p], async"),
+    ],
+)
+def test_waited_for_all(script: Callable[..., Script], old: str, new: str) -> None:
+    assert late_wait(script(LAST_ALONE.replace(old, new))) is None
