@@ -2,7 +2,7 @@
 
 ## What it finds
 `reduce` or `gather` whose result is used on a rank that doesn't get it; a list of all ranks' counts of which one part
-alone is read; the best weights chosen by counts that are not yet, or never, those of all ranks; a batch's mean that a
+alone is read; the best weights chosen by counts that are not those of all ranks yet; a batch's mean that a
 meter is told without its size; a collective's return value, which is None, taken for its result; an in-place collective
 on a temporary tensor, or one in the background that nobody waits for; a ratio of two sums of which one alone was
 reduced; a mean that is summed over the ranks and reported undivided, or averaged by the collective and divided once
@@ -120,7 +120,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             yield hit
     yield from _lists(script)
     for own in chosen_by_own_share(script):
-        where = (own.test, own.kept, own.later) if own.later is not None else (own.test, own.kept)
+        where = (own.test, own.kept, own.later)
         yield Hit(f"{script.at(own.test)} {own.says}", own.hint, told_once(map(script.location, where)))
     for one in unweighted_meters(script):
         lines_of = told_once(map(script.location, (one.call, one.beside)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader.checks.source.causes import weight_saves
 from grader.checks.source.divergence import Divergence
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import end, name_of, start, walk
+from grader.checks.source.syntax_nodes import end, start, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class OwnChoice:
 
     test: ast.Compare
     kept: ast.Call
-    later: ast.Call | None
+    later: ast.Call
     says: str
     hint: str
 
@@ -41,8 +41,9 @@ def chosen_by_own_share(script: Script) -> Iterable[OwnChoice]:
             )
             for test in _better(branch.test) if kept is not None else ():
                 apart = divergence.of(test)
-                if kept is not None and apart is not None and apart.kind == "batch":
-                    yield _choice(script, branch, test, kept)
+                later = _reduced_later(script, branch, test)
+                if kept is not None and later is not None and apart is not None and apart.kind == "batch":
+                    yield _choice(script, test, kept, later)
                     break
 
 
@@ -59,28 +60,28 @@ def _better(test: ast.expr) -> Iterable[ast.Compare]:
             yield node
 
 
-def _choice(script: Script, branch: ast.If, test: ast.Compare, kept: ast.Call) -> OwnChoice:
+def _reduced_later(script: Script, branch: ast.If, test: ast.Compare) -> ast.Call | None:
+    """A collective below that is given what the comparison is made of; counts that never are, EVAL001 tells of."""
     tree = script.names.tree(branch)
-    own = {name_of(n) for n in walk(test) if isinstance(n, ast.Name)}
-    below = (
-        c
-        for c in script.collectives.direct
-        if script.names.tree(c) is tree and tree.scope(c) is tree.scope(branch) and start(c) >= end(branch)
-    )
-    later = next((c for c in below if any(isinstance(n, ast.Name) and n.id in own for n in walk(c))), None)
-    says = (
-        f"chooses the weights to keep, {script.quote(kept)} at {script.at(kept)}, by what this rank alone counted over "
-        f"its share: {script.quote(test)}. What is the best on one share need not be the best on the whole set."
-    )
-    if later is not None:
-        hint = f"Compare below {script.at(later)}, where the counts are those of all ranks."
-        return OwnChoice(
-            test, kept, later, f"{says} The counts are brought together only at {script.at(later)}.", hint
-        )
+    own = {n.id for n in walk(test) if isinstance(n, ast.Name)}
+    for call in script.collectives.direct:
+        below = script.names.tree(call) is tree and tree.scope(call) is tree.scope(branch)
+        if (
+            below
+            and start(call) >= end(branch)
+            and own & {n.id for n in walk(call) if isinstance(n, ast.Name)}
+        ):
+            return call
+    return None
+
+
+def _choice(script: Script, test: ast.Compare, kept: ast.Call, later: ast.Call) -> OwnChoice:
     return OwnChoice(
         test,
         kept,
-        None,
-        says,
-        "Bring the counts of all ranks together first, `dist.all_reduce(counts)`, and compare then.",
+        later,
+        f"chooses the weights to keep, {script.quote(kept)} at {script.at(kept)}, by what this rank alone counted over "
+        f"its share: {script.quote(test)}. What is the best on one share need not be the best on the whole set. The "
+        f"counts are brought together only at {script.at(later)}.",
+        f"Compare below {script.at(later)}, where the counts are those of all ranks.",
     )
