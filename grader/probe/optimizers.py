@@ -122,9 +122,8 @@ def _is_inner(step: FrameType | None, optimizer: Any) -> bool:
 
     `step`: the frame of torch's that calls hooks. The stack really is inside of it, not after one that raised.
     """
-    outer = _running[0]
-    frame = step.f_back if step is not None and outer is optimizer else step
-    return _within(frame, outer)
+    frame = step.f_back if step is not None and _running[0] is optimizer else step
+    return _within(frame, _running[0])
 
 
 def _within(frame: FrameType | None, optimizer: Any) -> bool:
@@ -219,12 +218,9 @@ def _tell_exchanged(known: _Optimizer | None) -> None:
     """Tell the gradients again where ranks have met since, within the step: what it steps on is what came of that."""
     if known is None or known.due != counters.steps - 1 or known.closure or known.beside:
         return
-    sequence = process_groups.sequence()
-    if sequence == known.sequence:
-        return
-    known.sequence = sequence
+    before, known.sequence = known.sequence, process_groups.sequence()
     grads = [p.grad for _, p in known.chosen]
-    if all(are_filled(grads)):
+    if known.sequence != before and all(are_filled(grads)):
         writer.write(events.STEPPED_ON, n=known.due, grads=fingerprint(grads))
 
 
