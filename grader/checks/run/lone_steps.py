@@ -5,6 +5,8 @@ Says what is wrong there; that nothing was averaged is for the rule to find.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit
@@ -142,7 +144,9 @@ def _without_a_part(evidence: Evidence) -> Hit | None:
         for x in averaged_steps(ranks_)
         if all(equal(s.grads or (), x.steps[0].grads or ()) for s in x.steps)
     ]
-    shares = average_shares([x.steps for x in same]) or ()
+    # One optimizer after the other may step on other parameters: those of most steps tell.
+    often = Counter(x.steps[0].grad_names for x in same).most_common(1)
+    shares = average_shares([x.steps for x in same if x.steps[0].grad_names == often[0][0]]) or ()
     samples = [sum(s.samples for s in r.steps) for r in ranks_]
     fair = [min(1 / len(ranks_), n / sum(samples) if all(samples) else 1) for n in samples]
     out = [r for r, part, whole in zip(ranks_, shares, fair, strict=False) if part < _FEW * whole]

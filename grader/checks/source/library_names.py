@@ -90,6 +90,10 @@ class Names:
                 return tree
         raise ValueError("a node of no file of this submission")
 
+    def knows(self, node: ast.AST) -> bool:
+        """Whether a node stands in a file: what stands for an unknown value does not."""
+        return self._only is not None or any(node in t.parent or node is t.root for t in self.trees)
+
     def lookup(self, name: str, node: ast.AST) -> list[Definition]:
         """Definitions that a name read at a node may mean: those of the innermost scope that binds it."""
         tree = self.tree(node)

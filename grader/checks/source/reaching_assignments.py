@@ -49,6 +49,8 @@ class Scopes:
         """Definitions of `name` (`x`, `self.x`, `x['k']`) that may hold where `node` stands, nearest first."""
         key = (name, node)
         if key not in self._known:
+            if not self._names.knows(node):
+                return ()
             found = self._names.lookup(name, node)
             tree = self._names.tree(node)
             local = found is tree.definitions.get(tree.scope(node), {}).get(name)

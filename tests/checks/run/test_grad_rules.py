@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -487,6 +489,22 @@ def test_an_exchange_that_is_waited_for_below_the_step(tell: Any) -> None:
     assert [w.line for w in hit.where][:3] == [25, 11, 24]
     assert "waits for its end below the step at `train.py:24`" in hit.message
     assert hit.hint.startswith("Move `reducer.finish()` from `train.py:25` right behind `criterion")
+
+
+def test_two_optimizers_one_after_the_other_step_on_other_parameters(tell: Any) -> None:
+    """A head that is trained alone, and then all of it: as many gradients as there are parameters in each."""
+    story = tell.honest(epochs=3)
+    random = Random(0)
+    for step in {s.n for r in story.ranks for s in r.fields["steps"]}:
+        number = 2 if step < 12 else 3
+        own = [tuple(random.gauss(0, 1) for _ in range(number)) for _ in story.ranks]
+        mean = tuple(sum(column) / len(own) for column in zip(*own, strict=True))
+        for r, mine in zip(story.ranks, own, strict=True):
+            r.fields["steps"] = [
+                replace(s, own=mine, own_last=mine, grads=mean, grad_names=s.grad_names[:number]) if s.n == step else s
+                for s in r.fields["steps"]
+            ]  # fmt: skip
+    assert story.observation("GRAD001").state is CLEAN
 
 
 def test_one_rank_trains_alone(tell: Any) -> None:

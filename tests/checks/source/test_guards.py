@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from textwrap import indent
 from typing import Any
@@ -231,3 +232,19 @@ def test_guards_cross_files(script: Callable[..., Script], here: Any) -> None:
     guard = found.guards.partial(here(found, "a"))
     assert guard is not None
     assert guard.condition.which is RankSet.MAIN
+
+
+def test_a_registry_that_is_asked_for_a_name_says_nothing_of_ranks(script: Callable[..., Script]) -> None:
+    """A dictionary of one's own, in a file beside: what it holds is unknown, and stands in no file."""
+    registry = (
+        "class Registry(dict):\n"
+        "    def register(self, key, value):\n"
+        "        if key in self:\n"
+        "            raise KeyError(key)\n"
+        "        self[key] = value\n"
+    )
+    read = script(
+        "from helper import Registry\nmodels = Registry()\nmodels.register('a', 1)\n", helper=registry
+    )
+    (kept,) = (node for tree in read.trees for node in ast.walk(tree.root) if isinstance(node, ast.Raise))
+    assert read.guards.partial(kept) is None
