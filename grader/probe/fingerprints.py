@@ -87,10 +87,7 @@ def are_filled(tensors: Iterable[Any]) -> list[bool]:
 
     base = torch._C.TensorBase
     looked = [t is not None and (bool(t.any()) if is_sharded(t) else base.any(t)) for t in tensors]
-    waiting = [one for one in looked if isinstance(one, base)]
-    # One synchronisation with the device, as below.
-    found = iter(torch.stack([one.to(waiting[0].device) for one in waiting]).tolist() if waiting else ())
-    return [next(found) if isinstance(one, base) else one for one in looked]
+    return [bool(one) for one in read(looked)]
 
 
 def _sums(tensors: Iterable[Any], *, doubled: bool) -> list[Any]:

@@ -28,10 +28,9 @@ _APART = 0.4
 
 def numbered_alike(trace: Trace) -> bool | None:
     """True where ranks that looked at one index found the same, False where one found another; None: nothing tells."""
-    rows = [_rows(rank) for rank in trace.ranks]
     known: dict[int, str] = {}
     alike = None
-    for own in rows:
+    for own in map(_rows, trace.ranks):
         for index in own.keys() & known.keys():
             if own[index] != known[index]:
                 return False
@@ -42,7 +41,8 @@ def numbered_alike(trace: Trace) -> bool | None:
 
 def dealt_again(rank: RankTrace) -> bool | None:
     """Whether indices meant the same samples in all epochs of a rank; None where too few were looked at twice."""
-    for looks in (_labels(rank), _hashes(rank)):
+    for kind in (_labels, _hashes):
+        looks = kind(rank)
         passes: dict[tuple[Hashable, ...], set[int]] = defaultdict(set)
         for root, number, index, _ in looks:
             passes[root, index].add(number)
@@ -63,13 +63,15 @@ def _numbered_apart(trace: Trace) -> bool:
 
     In one epoch they may be compared as they are, and over all of them where each rank is true to its own numbering.
     """
-    steady = [dealt_again(rank) for rank in trace.ranks]
+    steady = all(map(dealt_again, trace.ranks))
     for kind in (_labels, _hashes):
+        told = [kind(rank) for rank in trace.ranks]
         for by_pass in (True, False):
-            looks = [_found(kind(rank), by_pass=by_pass) for rank in trace.ranks]
+            if not steady and (kind is _hashes or not by_pass):
+                continue
+            looks = [_found(one, by_pass=by_pass) for one in told]
             pairs = [(a[s], b[s]) for a, b in pairwise(looks) for s in a.keys() & b.keys()]
-            known = all(steady) if kind is _hashes or not by_pass else True
-            if known and len(pairs) >= _FEWEST and all(map(_varied, looks)):
+            if len(pairs) >= _FEWEST and all(map(_varied, looks)):
                 return sum(a.isdisjoint(b) for a, b in pairs) >= _APART * len(pairs)
     return False
 
