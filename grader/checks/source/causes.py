@@ -41,6 +41,11 @@ def names_rank(script: Script, node: ast.AST) -> bool:
     return any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr))
 
 
+def made_of_rank(script: Script, value: ast.AST) -> bool:
+    """Whether a rank stands anywhere in what a value was made of, followed through assignments."""
+    return any(script.ranks.rank(n) for n in script.values.closure(value) if isinstance(n, ast.expr))
+
+
 def stands_at(script: Script, node: ast.AST, site: Site | Frame | None) -> bool:
     """Whether a call, or another part of the text, is the one that a run saw at a place, or on a stack."""
     where = script.location(node)

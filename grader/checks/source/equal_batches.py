@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.causes import made_of_rank
 from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.seed_fixes import by_rank
@@ -42,7 +43,7 @@ def equal_batches(script: Script) -> Iterable[EqualBatches]:
     for backward in training.backwards if seeds else ():
         parts = [part for call in script.updates.forwards(backward) for part in script.values.closure(call)]
         reads = [part for part in parts if isinstance(part, ast.Subscript)]
-        if any(_of_rank(script, read.slice) for read in reads):
+        if any(made_of_rank(script, read.slice) for read in reads):
             return  # a share of what all have drawn
         for read in reads:
             for draw in script.values.closure(read.slice):
@@ -72,8 +73,4 @@ def _alike(script: Script, seeding: Seeding, draw: ast.Call, read: ast.Subscript
     from_file = any(
         isinstance(p, ast.Call) and _READING.search(script.names.qualified(p.func) or "") for p in data
     )
-    return from_file and not _of_rank(script, read.value) and script.replicas.on_some_ranks(draw) is None
-
-
-def _of_rank(script: Script, node: ast.expr) -> bool:
-    return any(isinstance(p, ast.expr) and script.ranks.rank(p) for p in script.values.closure(node))
+    return from_file and not made_of_rank(script, read.value) and script.replicas.on_some_ranks(draw) is None

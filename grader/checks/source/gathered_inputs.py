@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from grader.checks.source.causes import made_of_rank
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Definition, name_of, start, walk
 
@@ -64,9 +65,5 @@ def _shared_out(script: Script) -> Iterator[Definition]:
         for forward in script.updates.forwards(backward):
             given = _given(forward) if script.replicas.wrap_of(forward.func) else ()
             for part in (p for one in given for p in script.values.closure(one)):
-                if isinstance(part, ast.Subscript) and _of_rank(script, part.slice):
+                if isinstance(part, ast.Subscript) and made_of_rank(script, part.slice):
                     yield from _definitions(script, walk(part.value))
-
-
-def _of_rank(script: Script, node: ast.expr) -> bool:
-    return any(isinstance(p, ast.expr) and script.ranks.rank(p) for p in script.values.closure(node))

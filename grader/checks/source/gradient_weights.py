@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from grader.checks.source.causes import by_world, sums_over_samples
+from grader.checks.source.causes import by_world, made_of_rank, sums_over_samples
 from grader.checks.source.data_flow import reads_after
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.recorded_losses import Cause, losses
@@ -189,9 +189,7 @@ def _as_written(factors: list[tuple[ast.operator, ast.expr]]) -> str:
 
 def of_own_share(script: Script, factor: ast.expr) -> bool:
     """Whether a factor counts this rank's own samples: another one on each rank, and not their number."""
-    if script.ranks.world(factor):
-        return False
-    return any(script.ranks.rank(n) for n in script.values.closure(factor) if isinstance(n, ast.expr))
+    return not script.ranks.world(factor) and made_of_rank(script, factor)
 
 
 def _weight(script: Script) -> tuple[str, ast.Call] | None:

@@ -85,8 +85,8 @@ def _read_by_workers(owner: ast.ClassDef) -> dict[str, ast.AST]:
     for part in owner.body:
         if isinstance(part, ast.FunctionDef) and part.name not in _SETUP:
             for node in walk(part):
-                if _own_field(node) and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                    found.setdefault(node.attr, node)
+                if field := _own_field(node, ast.Load):
+                    found.setdefault(field, node)
     return found
 
 
@@ -94,16 +94,18 @@ def _set_later(script: Script, made: ast.AST, owner: ast.ClassDef) -> Iterable[t
     """Statements and calls that write fields of one object from outside its class, each with the fields."""
     for tree in script.trees:
         for node in walk(tree.root):
-            stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-            if stored and isinstance(node, ast.Attribute) and made in script.values.origins(node.value):
-                yield tree.statement(node), {node.attr}
+            stored = node if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) else None
+            if stored is not None and made in script.values.origins(stored.value):
+                yield tree.statement(stored), {stored.attr}
     for method in (m for m in owner.body if isinstance(m, ast.FunctionDef) and m.name not in _SETUP):
-        fields = {n.attr for n in walk(method) if _own_field(n, ast.Store) and isinstance(n, ast.Attribute)}
+        fields = {field for n in walk(method) if (field := _own_field(n, ast.Store))}
         for call in script.called(method.name) if fields else ():
             if isinstance(call.func, ast.Attribute) and made in script.values.origins(call.func.value):
                 yield call, fields
 
 
-def _own_field(node: ast.AST, context: type[ast.expr_context] = ast.Load) -> bool:
-    plain = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return plain and isinstance(node, ast.Attribute) and isinstance(node.ctx, context)
+def _own_field(node: ast.AST, context: type[ast.expr_context]) -> str:
+    """The name in `self.name`, where it is read or written as asked; "" for anything else."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, context):
+        return ""
+    return node.attr if isinstance(node.value, ast.Name) and node.value.id == "self" else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.causes import CauseInText, by_world, names_rank, stands_at
+from grader.checks.source.causes import CauseInText, by_world, made_of_rank, names_rank, stands_at
 from grader.checks.source.node_text import node_text
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
@@ -60,10 +60,7 @@ def drawn_apart(script: Script, site: Site | None) -> Iterable[tuple[ast.Call, s
     for node in script.values.origins(given) if isinstance(given, ast.expr) else ():
         if isinstance(node, ast.Call) and script.names.qualified(node.func) in _BY_POSITION:
             source = _source(script, node)
-            divided = isinstance(source, ast.expr) and any(
-                isinstance(p, ast.expr) and script.ranks.rank(p) for p in script.values.closure(source)
-            )
-            if isinstance(source, ast.expr) and not divided:
+            if isinstance(source, ast.expr) and not made_of_rank(script, source):
                 yield node, f"DistributedSampler({ast.unparse(source)})"
 
 
