@@ -39,7 +39,7 @@ class Trial:
     """One job.
 
     Attributes:
-        what: name for people; script: file in `scripts`.
+        what: name for people; script: file in `scripts`, which imports nothing of ours and runs as a submission does.
         ending: how its run must end.
         most_gpus: so many of the host's GPUs it takes, one rank each; 0: none, and one rank.
         fewest_gpus: it is left out where the host has fewer.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from urllib.parse import urljoin
 
+import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from grader.lti.access_tokens import PlatformServices
@@ -16,7 +16,6 @@ from grader.store.lti_rosters import RosterMember
 SCOPE = "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
 _TYPE = "application/vnd.ims.lti-nrps.v2.membershipcontainer+json"
 _MOST_PAGES, _MOST_MEMBERS = 200, 20_000
-_NEXT = re.compile(r'<([^>]+)>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
 
 
 class _Member(BaseModel):
@@ -75,8 +74,12 @@ def _pages(services: PlatformServices, first: str) -> Iterator[_Page]:
 
 
 def _next(answer: PlatformAnswer) -> str | None:
-    found = _NEXT.search(answer.headers.get("link", ""))
-    return None if found is None else urljoin(answer.url, found[1])
+    links = httpx.Response(answer.status, headers=answer.headers).links.items()
+    return next((urljoin(answer.url, link["url"]) for relation, link in links if _is_next(relation)), None)
+
+
+def _is_next(relation: str | None) -> bool:
+    return relation is not None and "next" in relation.lower().split()
 
 
 def _member(one: _Member) -> RosterMember:

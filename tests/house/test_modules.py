@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -57,7 +58,14 @@ def test_only_settings_and_the_starting_rooms_touch_the_environment(repository: 
 
 
 def test_every_package_folder_is_a_package(repository: Path) -> None:
-    folders = {path.parent for path in modules(repository)}
+    settings = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    installed = {
+        file
+        for package, patterns in settings["tool"]["setuptools"]["package-data"].items()
+        for pattern in patterns
+        for file in repository.joinpath(*package.split(".")).glob(pattern)
+    }
+    folders = {path.parent for path in modules(repository) if path not in installed}
     bare = [
         str(folder.relative_to(repository)) for folder in folders if not (folder / "__init__.py").is_file()
     ]

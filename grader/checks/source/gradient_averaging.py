@@ -27,7 +27,7 @@ _WRAPPING = re.compile(
     r"|prepare|wrap_model|model_wrapper|register_(post_accumulate_grad_)?hook|register_comm_hook|distributed\.rpc",
     re.IGNORECASE,
 )
-_AVERAGING = re.compile(r"(averag|sync|reduce)\w*?_?(grad|param|weight|model)", re.IGNORECASE)
+_AVERAGING = re.compile(r"^(?>\w*?(?:averag|sync|reduce))\w*(?:grad|param|weight|model)", re.IGNORECASE)
 _HELD = {"grad", "data", "parameters", "named_parameters", "state_dict", "param_groups"}
 _MAX_DEPTH = 4
 _SCALING = ("div", "mul", "true_divide", "divide", "scale")

@@ -25,7 +25,7 @@ _ENHANCED = re.compile(r"\s*([245])\.(\d{1,3})\.(\d{1,3})\b")
 # Of the mailbox itself (5.1.x, 5.2.1); all else may be mended: a full mailbox, or a server that does not want us.
 _NO_MAILBOX = {(1, 0), (1, 1), (1, 2), (1, 3), (1, 6), (1, 10), (2, 1)}
 _NO_MAILBOX_CODES = (550, 551, 553)
-_MAILBOX = re.compile(r"<?[^\s<>]+@[^\s<>]+>?")
+_MAILBOX = re.compile(r"<?(?<![^\s<>])[^\s<>]+@[^\s<>]+>?")
 _MOST_ANSWER = 300
 
 
