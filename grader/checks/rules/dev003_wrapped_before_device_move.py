@@ -53,7 +53,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, start, walk
+from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, ancestors, start, walk
 from grader.checks.source.tensor_placement import Placement
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
@@ -171,12 +171,8 @@ def _later(script: Script, move: ast.Call, wrap: ast.Call) -> bool:
 def _amid_training(script: Script, move: ast.Call) -> bool:
     """Inside a loop that trains: what is moved away has to come back."""
     tree = script.names.tree(move)
-    above = tree.parent.get(move)
-    while above is not None:
-        if isinstance(above, ast.For | ast.While) and script.training.runs_backward(above):
-            return True
-        above = tree.parent.get(above)
-    return False
+    above = ancestors(tree.parent, move)
+    return any(isinstance(a, ast.For | ast.While) and script.training.runs_backward(a) for a in above)
 
 
 def _numbered(script: Script, wrap: ast.Call) -> bool:

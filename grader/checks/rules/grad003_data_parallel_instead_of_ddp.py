@@ -51,6 +51,7 @@ from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import ancestors
 from grader.checks.source.training_loops import OTHER_WRAPPERS
 from grader.model.finding import Severity
 
@@ -89,12 +90,8 @@ def _inside_ddp(script: Script, call: ast.Call) -> bool:
 def _is_fallback(script: Script, call: ast.Call) -> bool:
     """Whether some condition chooses between this line and another way."""
     tree = script.names.tree(call)
-    above = tree.parent.get(call)
-    while above is not None and above is not tree.function(call):
-        if isinstance(above, ast.If | ast.IfExp):
-            return True
-        above = tree.parent.get(above)
-    return False
+    above = ancestors(tree.parent, call, tree.function(call))
+    return any(isinstance(a, ast.If | ast.IfExp) for a in above)
 
 
 def check_run(evidence: Evidence) -> Observation:

@@ -58,7 +58,7 @@ from grader.checks.source.clipping_hooks import after_backward, clipping_hooks
 from grader.checks.source.late_clips import step_above
 from grader.checks.source.script import Script
 from grader.checks.source.shard_norms import OwnNorm, norms_of_own_parts
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax_nodes import ancestors, start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -174,8 +174,7 @@ def _of_one_shard(script: Script, clip: ast.Call) -> Hit | None:
 
 def _inside_no_sync(script: Script, clip: ast.Call) -> Hit | None:
     tree = script.names.tree(clip)
-    above = tree.parent.get(clip)
-    while above is not None and above is not tree.function(clip):
+    for above in ancestors(tree.parent, clip, tree.function(clip)):
         if isinstance(above, ast.With):
             for item in above.items:
                 call = item.context_expr
@@ -190,7 +189,6 @@ def _inside_no_sync(script: Script, clip: ast.Call) -> Hit | None:
                         hint="Clip once per step, after the backward pass that exchanges gradients.",
                         where=(script.location(clip),),
                     )
-        above = tree.parent.get(above)
     return None
 
 

@@ -63,7 +63,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.edits import Edits
 from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax_nodes import ancestors, name_of
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -217,16 +217,13 @@ def _has(script: Script, owner: ast.ClassDef, name: str) -> bool:
 def _tested(script: Script, load: ast.Attribute) -> bool:
     """Under `try`, `hasattr` or `isinstance` somebody has thought of it."""
     tree = script.names.tree(load)
-    function = tree.function(load)
-    above = tree.parent.get(load)
-    while above is not None and above is not function:
+    for above in ancestors(tree.parent, load, tree.function(load)):
         if isinstance(above, ast.Try):
             return True
         if isinstance(above, ast.If | ast.IfExp):
             calls = tree.calls_within(above.test)
             if any(name_of(c) in ("hasattr", "isinstance", "getattr", "type") for c in calls):
                 return True
-        above = tree.parent.get(above)
     return False
 
 

@@ -52,7 +52,7 @@ from collections.abc import Iterable
 
 from grader.checks.rule import Hit
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start, walk
+from grader.checks.source.syntax_nodes import ancestors, start, walk
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -98,11 +98,7 @@ def _apart(script: Script, a: ast.Call, b: ast.Call) -> bool:
 
 
 def _conditionals(parent: dict[ast.AST, ast.AST], node: ast.AST) -> Iterable[ast.AST]:
-    above = parent.get(node)
-    while above is not None and not isinstance(above, ast.stmt):
-        if isinstance(above, ast.IfExp):
-            yield above
-        above = parent.get(above)
+    return (above for above in ancestors(parent, node, (ast.stmt,)) if isinstance(above, ast.IfExp))
 
 
 def _broadcasts_batchnorm(script: Script, wrap: ast.Call) -> bool:

@@ -58,7 +58,7 @@ from grader.checks.source.main_rank_blocks import put_under_main_rank
 from grader.checks.source.muted_output import LOG_METHODS, is_logger, logs_by_rank, prints_by_rank
 from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax_nodes import ancestors, start
 from grader.checks.source.written_ranks import global_rank
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
@@ -167,8 +167,7 @@ def _elsewhere(script: Script, call: ast.Call) -> bool:
 def _failing(script: Script, call: ast.Call) -> bool:
     """A rank that reports its own failure speaks for itself alone."""
     tree = script.names.tree(call)
-    above: ast.AST | None = call
-    while above is not None:
+    for above in ancestors(tree.parent, call):
         if isinstance(above, ast.ExceptHandler):
             return True
         if (
@@ -180,7 +179,6 @@ def _failing(script: Script, call: ast.Call) -> bool:
             )
         ):
             return not isinstance(above.body[-1], ast.Break | ast.Continue)
-        above = tree.parent.get(above)
     return False
 
 

@@ -57,7 +57,7 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.syntax_nodes import name_of, start, steps_up
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -213,14 +213,11 @@ def _reached(script: Script, found: list[tuple[ast.Call, ast.expr | None]]) -> l
 def _excused(script: Script, call: ast.Call) -> bool:
     """Under a `try` whose `except` takes the loser in, or `contextlib.suppress`."""
     tree = script.names.tree(call)
-    child: ast.AST = call
-    above = tree.parent.get(call)
-    while above is not None:
+    for child, above in steps_up(tree.parent, call):
         if isinstance(above, ast.Try) and child in above.body and any(_takes_in(h) for h in above.handlers):
             return True
         if isinstance(above, ast.With) and any(name_of(i.context_expr) == "suppress" for i in above.items):
             return True
-        child, above = above, tree.parent.get(above)
     return any(k.arg == "ignore_errors" for k in call.keywords)
 
 

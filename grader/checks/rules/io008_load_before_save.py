@@ -58,7 +58,7 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
 from grader.checks.source.rank_files import read_too_early
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import end, start
+from grader.checks.source.syntax_nodes import ancestors, end, start
 from grader.checks.source.uncalled_methods import meeting, uncalled_between
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -171,13 +171,11 @@ def _follows(script: Script, first: ast.Call, second: ast.Call) -> bool:
         return False
     if end(first) >= start(second):
         return False
-    above = tree.parent.get(first)
-    while above is not None:
+    for above in ancestors(tree.parent, first):
         if isinstance(above, ast.If) and tree.inside(second, above):
             return any(tree.inside(first, s) for s in above.body) == any(
                 tree.inside(second, s) for s in above.body
             )
-        above = tree.parent.get(above)
     return True
 
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterable
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS, READS, Definition, end, name_of, start, walk
+from grader.checks.source.syntax_nodes import LOOPS, READS, Definition, ancestors, end, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
 
 _MAX_DEPTH = 3
@@ -101,11 +101,9 @@ def _loads(tree: Tree, scope: ast.AST, names: set[str]) -> Iterable[ast.expr]:
 def _later(tree: Tree, node: ast.AST, after: ast.AST) -> bool:
     if start(node) >= end(after):
         return True
-    above = tree.parent.get(after)
-    while above is not None:
+    for above in ancestors(tree.parent, after):
         if isinstance(above, LOOPS) and tree.inside(node, above) and not tree.inside(node, after):
             return not _renewed(tree, source_text(node), above)
-        above = tree.parent.get(above)
     return False
 
 

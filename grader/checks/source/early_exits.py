@@ -14,7 +14,7 @@ from grader.checks.source.call_sites import CallSite
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.divergence import Divergence, RankDependence
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, UNKNOWN, Loop, name_of, start
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, UNKNOWN, Loop, name_of, start, steps_up
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import OTHER_WRAPPERS
 
@@ -260,12 +260,8 @@ def _blocks(node: ast.AST | None) -> Iterable[list[ast.AST]]:
 
 
 def _loop_around(tree: Tree, node: ast.AST) -> Loop | None:
-    child, above = node, tree.parent.get(node)
-    while above is not None and not isinstance(above, FUNCTIONS):
-        if isinstance(above, LOOPS) and child in above.body:
-            return above
-        child, above = above, tree.parent.get(above)
-    return None
+    around = steps_up(tree.parent, node, FUNCTIONS)
+    return next((above for child, above in around if isinstance(above, LOOPS) and child in above.body), None)
 
 
 def _tests_within(script: Script, call: ast.AST, node: ast.AST) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import LOOPS, name_of, start, walk
+from grader.checks.source.syntax_nodes import LOOPS, name_of, start, steps_up, walk
 from grader.checks.source.written_ranks import held_name
 
 _COUNTING = {"range", "tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"}
@@ -103,12 +103,10 @@ def retell_epoch(script: Script, edits: Edits, calls: list[ast.Attribute]) -> No
 def _epoch_loop(script: Script, node: ast.AST, depth: int = 0) -> ast.For | None:
     """The innermost loop around one that trains, also where a function lies between them."""
     tree = script.names.tree(node)
-    child, above = node, tree.parent.get(node)
-    while above is not None and above is not tree.function(node):
+    for child, above in steps_up(tree.parent, node, tree.function(node)):
         # What a loop goes over is made before its first round.
         if isinstance(above, LOOPS) and child is not getattr(above, "iter", None):
             return above if isinstance(above, ast.For) else None
-        child, above = above, tree.parent.get(above)
     function = tree.function(node)
     sites = script.graph.sites(function) if function is not None else []
     if len(sites) != 1 or sites[0].spawned or depth >= _MAX_DEPTH:

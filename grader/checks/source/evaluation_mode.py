@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, WITHS, Function, Loop, name_of
+from grader.checks.source.syntax_nodes import FUNCTIONS, WITHS, Function, Loop, ancestors, name_of
 
 _MAX_DEPTH = 6
 
@@ -71,9 +71,7 @@ def reaches(script: Script, switch: ast.Call, loop: Loop, around: set[Function |
 
 def _runs_around(script: Script, mention: ast.AST, loop: Loop) -> bool:
     tree = script.names.tree(mention)
-    above: ast.AST | None = mention
-    while above is not None:
+    for above in (mention, *ancestors(tree.parent, mention)):
         if isinstance(above, (*WITHS, *FUNCTIONS)):
             return tree is script.names.tree(loop) and tree.inside(loop, above)
-        above = tree.parent.get(above)
     return False

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.checks.source.syntax_nodes import ancestors, name_of, start, walk
 
 _PAST = "torch.autograd.grad"
 
@@ -164,15 +164,13 @@ def _alternatives(test: ast.expr) -> list[ast.expr]:
 def never_true(script: Script, call: ast.Call) -> ast.expr | None:
     """The test around a call that asks whether a parameter's type is `torch.Tensor`: it is one of a subclass."""
     tree = script.names.tree(call)
-    above = tree.parent.get(call)
-    while above is not None and above is not tree.function(call):
+    for above in ancestors(tree.parent, call, tree.function(call)):
         for node in walk(above.test) if isinstance(above, ast.If) else ():
             if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.Eq):
                 left, right = node.left, node.comparators[0]
                 of_type = isinstance(left, ast.Call) and script.names.qualified(left.func) == "type"
                 if of_type and script.names.qualified(right) == "torch.Tensor" and isinstance(above, ast.If):
                     return above.test
-        above = tree.parent.get(above)
     return None
 
 

@@ -23,6 +23,7 @@ from grader.checks.source.syntax_nodes import (
     literal,
     name_of,
     start,
+    steps_up,
     walk,
     walked_by,
 )
@@ -176,14 +177,8 @@ class Updates:
     def loops_around(self, node: ast.AST) -> list[Loop]:
         """Loops around a node inside its own function, innermost first."""
         tree = self._names.tree(node)
-        found: list[Loop] = []
-        child, above = node, tree.parent.get(node)
-        function = tree.function(node)
-        while above is not None and above is not function:
-            if isinstance(above, LOOPS) and child in above.body:
-                found.append(above)
-            child, above = above, tree.parent.get(above)
-        return found
+        around = steps_up(tree.parent, node, tree.function(node))
+        return [above for child, above in around if isinstance(above, LOOPS) and child in above.body]
 
     def hands_on_optimizer(self, loop: Loop) -> bool:
         """Whether an optimizer is given to a call that nobody can look into: it may do anything with gradients."""
@@ -199,12 +194,10 @@ class Updates:
     def together(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether two places of one function can both run in one round: not in different branches of an `if`."""
         tree = self._names.tree(a)
-        child, above = a, tree.parent.get(a)
-        while above is not None:
+        for child, above in steps_up(tree.parent, a):
             if isinstance(above, ast.If) and tree.inside(b, above):
                 other = above.orelse if child in above.body else above.body
                 return not any(tree.inside(b, s) for s in other)
-            child, above = above, tree.parent.get(above)
         return True
 
     def forwards(self, backward: ast.Call) -> tuple[ast.Call, ...]:

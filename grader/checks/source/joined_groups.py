@@ -10,7 +10,7 @@ import ast
 from grader.checks.source.collectives import INIT
 from grader.checks.source.reaching_assignments import is_main_block
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, end, start
+from grader.checks.source.syntax_nodes import FUNCTIONS, ancestors, end, start
 
 _END = "torch.distributed.destroy_process_group"
 _NEEDING = tuple(
@@ -66,12 +66,10 @@ def may_lack_group(script: Script, dotted: str, at: ast.AST) -> bool:
 def _starts(script: Script, call: ast.Call, at: ast.AST, depth: int = 0) -> bool:
     """Whether a call has surely started the group where `at` is reached: itself, or a function that it calls."""
     tree = script.names.tree(call)
-    above = tree.parent.get(call)
-    while above is not None and above is not tree.function(call):
+    for above in ancestors(tree.parent, call, tree.function(call)):
         perhaps = isinstance(above, CONDITIONS) and not is_main_block(above)
         if perhaps and not (script.names.tree(at) is tree and tree.inside(at, above)):
             return False
-        above = tree.parent.get(above)
     if script.names.qualified(call.func) == INIT:
         return True
     targets = [t for t in script.graph.targets(call) if isinstance(t, FUNCTIONS)]

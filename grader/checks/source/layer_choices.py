@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from itertools import islice
 
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import steps_up
 
 _RANDOM = ("random.", "numpy.random.", "torch.rand", "torch.bernoulli")
 
@@ -18,10 +20,6 @@ def chosen_by_chance(script: Script) -> Iterable[ast.AST]:
             forward = isinstance(function, ast.FunctionDef) and function.name in ("forward", "__call__")
             if not forward or not (script.names.qualified(call.func) or "").startswith(_RANDOM):
                 continue
-            node: ast.AST | None = call
-            while node is not None and node is not function:
-                above = tree.parent.get(node)
-                if isinstance(above, ast.If | ast.IfExp) and above.test is node:
-                    yield above.test
-                    break
-                node = above
+            around = steps_up(tree.parent, call, function)
+            tests = (n for n, above in around if isinstance(above, ast.If | ast.IfExp) and above.test is n)
+            yield from islice(tests, 1)

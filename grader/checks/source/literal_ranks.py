@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from grader.checks.source.collectives import INIT
 from grader.checks.source.reaching_assignments import is_main_block
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN, ancestors, name_of, start
+from grader.checks.source.syntax_nodes import UNKNOWN, ancestors, name_of, start, steps_up
 from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.written_numbers import whole
 from grader.model.finding import Severity
@@ -161,8 +161,7 @@ def environment_writes(script: Script) -> Iterable[tuple[ast.Assign, str]]:
 def falls_back(script: Script, node: ast.AST) -> bool:
     """Whether a line runs only where the launcher's variables are missing, or another launcher's are there."""
     tree = script.names.tree(node)
-    child, above = node, tree.parent.get(node)
-    while above is not None:
+    for child, above in steps_up(tree.parent, node):
         # The main block runs under every launcher, too; where it starts the ranks itself, there is no other one.
         every = is_main_block(above) and not (script.calls(*_SPAWNS) or script.called("Process"))
         if isinstance(above, ast.If) and child is not above.test and not every:
@@ -176,7 +175,6 @@ def falls_back(script: Script, node: ast.AST) -> bool:
                 return True
         if isinstance(above, ast.ExceptHandler):
             return True
-        child, above = above, tree.parent.get(above)
     return False
 
 

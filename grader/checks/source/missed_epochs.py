@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.syntax_nodes import ancestors, name_of, walk
 
 _BATCHES = "torch.utils.data.BatchSampler"
 
@@ -119,11 +119,9 @@ def _order_makers(script: Script, loader: ast.Call) -> Iterable[tuple[ast.AST, s
 def _tests_of(script: Script, call: ast.Call, owner: ast.expr) -> Iterable[ast.expr]:
     """Tests around a call that ask the same object: `if hasattr(loader.batch_sampler, "set_epoch"):`."""
     tree = script.names.tree(call)
-    above = tree.parent.get(call)
-    while above is not None and above is not tree.function(call):
+    for above in ancestors(tree.parent, call, tree.function(call)):
         if isinstance(above, ast.If) and ast.unparse(owner) in ast.unparse(above.test):
             yield above.test
-        above = tree.parent.get(above)
 
 
 def _named(script: Script, call: ast.Call, wanted: Mapping[ast.AST | None, str]) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, Loop, name_of, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, Loop, loop_above, name_of, walk
 
 _SETS_UP = re.compile(
     r"dist|ddp|set_?up|init|launch|spawn|rank|process|world|parallel|worker|prepare|print|log|main|master|run|device|env",
@@ -82,13 +82,8 @@ def _sets_up(script: Script, call: ast.Call) -> bool:
     tree = script.names.tree(call)
     if any(script.graph.definition(a) is not None for a in (*call.args, *(k.value for k in call.keywords))):
         return True
-    above = tree.parent.get(call)
-    alone = isinstance(above, ast.Expr)
-    while above is not None and not isinstance(above, FUNCTIONS):
-        if isinstance(above, LOOPS):
-            return False
-        above = tree.parent.get(above)
-    return alone
+    alone = isinstance(tree.parent.get(call), ast.Expr)
+    return alone and loop_above(tree.parent, call, FUNCTIONS) is None
 
 
 def _is_from(modules: Iterable[str], name: str | None) -> bool:

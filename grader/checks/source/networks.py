@@ -14,7 +14,7 @@ from enum import Enum
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import FUNCTIONS, VARIABLES, name_of, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, VARIABLES, ancestors, name_of, walk
 from grader.checks.source.training_loops import DDP, OTHER_WRAPPERS, Training
 from grader.checks.source.value_sources import Values
 
@@ -248,12 +248,7 @@ class Networks:
 
     def _conditional(self, node: ast.AST) -> bool:
         tree = self._names.tree(node)
-        above = tree.parent.get(node)
-        while above is not None and not isinstance(above, FUNCTIONS):
-            if isinstance(above, ast.If):
-                return True
-            above = tree.parent.get(above)
-        return False
+        return any(isinstance(above, ast.If) for above in ancestors(tree.parent, node, FUNCTIONS))
 
     def _stranger(self, call: ast.Call) -> bool:
         """A call of something that was neither handed in nor is a library known to add no layers."""

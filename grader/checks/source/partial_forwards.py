@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.rank_guards import Guard
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, ancestors
 
 _MAX_DEPTH = 5
 _REPEATS = (*LOOPS, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
@@ -110,10 +110,8 @@ def _in_training(script: Script, call: ast.Call) -> bool:
     if script.training.gradients_off(call):
         return False
     tree = script.names.tree(call)
-    above: ast.AST | None = call
-    while above is not None and not isinstance(above, ast.Module):
+    for above in (call, *ancestors(tree.parent, call, (ast.Module,))):
         tested = isinstance(above, ast.If) and script.conditions.of(above.test).partial
         if tested or isinstance(above, (*_REPEATS, *FUNCTIONS)):
             return script.training.runs_backward(above)
-        above = tree.parent.get(above)
     return False

@@ -7,11 +7,12 @@ at an order, the order is believed; where it shows that rank 0 alone waits, the 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import ancestors, name_of, start
+from grader.checks.source.syntax_nodes import WITHS, ancestors, name_of, start
+from grader.checks.source.syntax_tree import Tree
 
 _ORDERLY = ("first", "lock", "main_process", "rank_zero", "rank0", "master", "sequential", "order", "barrier")
 
@@ -23,12 +24,8 @@ def in_turn(script: Script, call: ast.Call, work: Sequence[ast.Call], words: tup
         work: all calls that do this kind of work. words: in names of functions that do it, known or not.
     """
     tree = script.names.tree(call)
-    above: ast.AST | None = call
-    while above is not None:
-        items = above.items if isinstance(above, ast.With | ast.AsyncWith) else []
-        if any(_orderly(script, i.context_expr) for i in items):
-            return True
-        above = tree.parent.get(above)
+    if any(_orderly(script, entered) for entered in _entered_around(tree, call)):
+        return True
     function = tree.function(call)
     scope: ast.AST = function if function is not None else tree.root
     waits = [c for c in tree.calls_within(scope) if _waits(script, c) and tree.function(c) is function]
@@ -60,15 +57,19 @@ def under_lock(script: Script, call: ast.Call) -> bool:
 def main_waits(script: Script, call: ast.Call) -> ast.Call | None:
     """The wait of rank 0 alone that stands before a call, also in the context manager around it; None for no such."""
     tree = script.names.tree(call)
-    function, above = tree.function(call), tree.parent.get(call)
+    function = tree.function(call)
     scope: ast.AST = function if function is not None else tree.root
     waits = [c for c in tree.calls_within(scope) if tree.function(c) is function and start(c) < start(call)]
     found = _waits_of_main(script, [c for c in waits if _waits(script, c)])
-    while above is not None and not found:
-        for item in above.items if isinstance(above, ast.With | ast.AsyncWith) else ():
-            found = found or _waits_of_main(script, _entering(script, item.context_expr))
-        above = tree.parent.get(above)
+    for entered in _entered_around(tree, call):
+        found = found or _waits_of_main(script, _entering(script, entered))
     return found[0] if found else None
+
+
+def _entered_around(tree: Tree, call: ast.Call) -> Iterator[ast.expr]:
+    """What the `with` statements around a call enter, the innermost first."""
+    blocks = (above for above in ancestors(tree.parent, call) if isinstance(above, WITHS))
+    return (item.context_expr for block in blocks for item in block.items)
 
 
 def _waits_of_main(script: Script, waits: Sequence[ast.Call]) -> list[ast.Call]:

@@ -9,7 +9,7 @@ import ast
 import re
 
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import walk
+from grader.checks.source.syntax_nodes import ancestors, walk
 
 _OWN_BY_NATURE = (
     "io.",
@@ -68,8 +68,6 @@ def of_others(script: Script, load: ast.Call) -> bool:
         return False
     tree = script.names.tree(load)
     words = [ast.unparse(path)]
-    above = tree.parent.get(load)
-    while above is not None and above is not tree.function(load):
+    for above in ancestors(tree.parent, load, tree.function(load)):
         words += [ast.unparse(above.test)] if isinstance(above, ast.If) else []
-        above = tree.parent.get(above)
     return any(_BEGUN_ELSEWHERE.search(w) for w in words)

@@ -9,7 +9,16 @@ from __future__ import annotations
 import ast
 
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import LOOPS, SCOPES, WITHS, Definition, Place, start
+from grader.checks.source.syntax_nodes import (
+    LOOPS,
+    SCOPES,
+    WITHS,
+    Definition,
+    Place,
+    ancestors,
+    start,
+    steps_up,
+)
 from grader.checks.source.syntax_tree import Tree
 
 _END: Place = (10**9, 0)
@@ -101,11 +110,9 @@ class Scopes:
 
     def _excluded(self, tree: Tree, definer: ast.AST, node: ast.AST) -> bool:
         """Whether the two stand in different branches of one `if`."""
-        child, above = definer, tree.parent.get(definer)
-        while above is not None:
+        for child, above in steps_up(tree.parent, definer):
             if isinstance(above, ast.If) and tree.inside(node, above):
                 return child in above.body and any(tree.inside(node, s) for s in above.orelse)
-            child, above = above, tree.parent.get(above)
         return False
 
     def _hides_earlier(
@@ -113,8 +120,7 @@ class Scopes:
     ) -> bool:
         if isinstance(definer, ast.arg | ast.comprehension | ast.NamedExpr):
             return isinstance(definer, ast.comprehension)
-        child, above = definer, tree.parent.get(definer)
-        while above is not None:
+        for child, above in steps_up(tree.parent, definer):
             if isinstance(above, SCOPES) or (node is not None and tree.inside(node, above)):
                 return True
             through = isinstance(above, WITHS) or is_main_block(above)
@@ -127,7 +133,6 @@ class Scopes:
                 through = len(seen) == 2 or leaves(self._names, other)
             if not through:
                 return False
-            child, above = above, tree.parent.get(above)
         return True
 
 
@@ -139,10 +144,4 @@ def _block(tree: Tree, node: ast.AST) -> list[ast.stmt] | None:
 
 
 def _loops_around(tree: Tree, node: ast.AST) -> set[ast.AST]:
-    found: set[ast.AST] = set()
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, SCOPES):
-        if isinstance(above, LOOPS):
-            found.add(above)
-        above = tree.parent.get(above)
-    return found
+    return {above for above in ancestors(tree.parent, node, SCOPES) if isinstance(above, LOOPS)}

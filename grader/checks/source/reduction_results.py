@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from grader.checks.source.data_flow import definitions, is_fresh, reads_after, sent_on, source_text
 from grader.checks.source.muted_output import muted
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import LOOPS, READS, VARIABLES, Loop, name_of, walk
+from grader.checks.source.syntax_nodes import LOOPS, READS, VARIABLES, Loop, ancestors, name_of, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.temporary_tensors import ALIASES, MAKERS
 from grader.checks.source.value_uses import use_of
@@ -70,8 +70,7 @@ def grows(script: Script, call: ast.Call, tensor: ast.expr) -> Loop | None:
     if not name or not _sums(script, call):
         return None  # means and maxima may be taken again and again
     tree = script.names.tree(call)
-    above: ast.AST | None = tree.parent.get(call)
-    while above is not None and above is not tree.scope(call):
+    for above in ancestors(tree.parent, call, tree.scope(call)):
         if isinstance(above, LOOPS):
             found = definitions(tree, call, name)
             inside = [d for d in found if tree.inside(d.node, above)]
@@ -82,7 +81,6 @@ def grows(script: Script, call: ast.Call, tensor: ast.expr) -> Loop | None:
             )
             if running and not anew and not any(_scales(d.node) for d in inside):
                 return above
-        above = tree.parent.get(above)
     return None
 
 
@@ -224,20 +222,10 @@ def _divides_by_world(script: Script, nodes: Iterable[ast.AST]) -> bool:
 def _divided_by_loops(script: Script, call: ast.Call) -> bool:
     """`for name in metrics: …` below: values that sit in a container are beyond what names tell."""
     tree = script.names.tree(call)
-    above = tree.parent.get(call)
-    while above is not None and above is not tree.scope(call):
-        if (
-            isinstance(above, ast.For)
-            and not script.training.runs_backward(above)
-            and not _draws(script, above)
-        ):
-            return True
-        above = tree.parent.get(above)
-    return False
-
-
-def _draws(script: Script, loop: ast.For) -> bool:
-    return any(d.loop is loop for d in script.training.draws)
+    drawing = [draw.loop for draw in script.training.draws]
+    around = ancestors(tree.parent, call, tree.scope(call))
+    loops = (above for above in around if isinstance(above, ast.For) and above not in drawing)
+    return any(not script.training.runs_backward(loop) for loop in loops)
 
 
 def _divided(script: Script, node: ast.expr) -> bool:

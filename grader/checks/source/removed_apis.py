@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax_nodes import UNKNOWN, steps_up
 from grader.checks.source.training_loops import DATA_LOADER
 
 _DIST = "torch.distributed"
@@ -126,13 +126,11 @@ def _is_iterator(script: Script, attribute: ast.Attribute) -> bool:
 def _optional(script: Script, node: ast.AST) -> bool:
     """Whether a script is ready for its absence: in a `try`, under a test of the version or `hasattr`."""
     tree = script.names.tree(node)
-    child, above = node, tree.parent.get(node)
-    while above is not None:
+    for child, above in steps_up(tree.parent, node):
         if isinstance(above, ast.Try | ast.ExceptHandler):
             return True
         if isinstance(above, ast.If) and child is not above.test:
             text = ast.unparse(above.test)
             if re.search(r"version|hasattr|TORCH_|available", text, re.IGNORECASE):
                 return True
-        child, above = above, tree.parent.get(above)
     return False

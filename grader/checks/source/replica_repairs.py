@@ -9,7 +9,7 @@ from itertools import islice
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.checks.source.syntax_nodes import ancestors, name_of, start, walk
 from grader.model.call_site import Site
 from grader.model.finding import Location
 
@@ -79,12 +79,8 @@ def made_under_test(script: Script, site: Site, test: Location) -> tuple[str, st
 def _branch(script: Script, at: ast.stmt, test: Location) -> ast.If | None:
     """The branch around a statement whose test stands at a place."""
     tree = script.names.tree(at)
-    above = tree.parent.get(at)
-    while above is not None:
-        if isinstance(above, ast.If) and above.test.lineno <= test.line <= (above.test.end_lineno or 0):
-            return above
-        above = tree.parent.get(above)
-    return None
+    branches = (above for above in ancestors(tree.parent, at) if isinstance(above, ast.If))
+    return next((b for b in branches if b.test.lineno <= test.line <= (b.test.end_lineno or 0)), None)
 
 
 def copied_before_wrap(script: Script, site: Site | None) -> tuple[ast.AST, str] | None:

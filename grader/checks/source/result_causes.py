@@ -22,7 +22,7 @@ from grader.checks.source.gradient_weights import (
 )
 from grader.checks.source.recorded_losses import Cause, losses, only_read, reduced, scaled
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, READS, end, name_of, start
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, READS, ancestors, end, name_of, start
 from grader.checks.source.wrong_ranks import wrong_ranks
 
 _REDUCING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object", "send")
@@ -91,11 +91,9 @@ def _branch(script: Script, node: ast.AST) -> ast.If | None:
     tree = script.names.tree(node)
     exchanges = [c for c in tree.called(*_REDUCING) if tree.function(c) is tree.function(node)]
     found = None
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, (*FUNCTIONS, *LOOPS)):
+    for above in ancestors(tree.parent, node, (*FUNCTIONS, *LOOPS)):
         if isinstance(above, ast.If) and any(start(c) > end(above) for c in exchanges):
             found = above if not any(tree.inside(c, above) for c in exchanges) else found
-        above = tree.parent.get(above)
     return found
 
 

@@ -12,7 +12,7 @@ from grader.checks.source.file_writes import appends
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.syntax_nodes import name_of, start, steps_up
 
 _LOCKS = ("fcntl", "filelock", "portalocker", "msvcrt", "fasteners")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
@@ -105,8 +105,7 @@ def _of_many(test: ast.AST) -> bool:
 def _depends(script: Script, node: ast.AST) -> bool:
     """Whether a node stands under a test of what a variable holds: its truth, or whether it is None."""
     tree = script.names.tree(node)
-    child, above = node, tree.parent.get(node)
-    while above is not None and above is not tree.function(node):
+    for child, above in steps_up(tree.parent, node, tree.function(node)):
         if isinstance(above, ast.If) and child is not above.test:
             parts = above.test.values if isinstance(above.test, ast.BoolOp) else [above.test]
             for part in parts:
@@ -116,5 +115,4 @@ def _depends(script: Script, node: ast.AST) -> bool:
                 )
                 if none or isinstance(plain, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
                     return True
-        child, above = above, tree.parent.get(above)
     return False

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from grader.checks.source.metric_reductions import names_reduction
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, end, name_of, start, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, ancestors, end, name_of, start, walk
 
 _SPREADING = ("broadcast", "bcast", "scatter")
 _TO_ONE = "reduce"
@@ -85,13 +85,5 @@ class SynchronizedValues:
 
 
 def _same_loop(parent: dict[ast.AST, ast.AST], one: ast.AST, other: ast.AST) -> bool:
-    def around(node: ast.AST) -> set[ast.AST]:
-        found: set[ast.AST] = set()
-        above = parent.get(node)
-        while above is not None and not isinstance(above, FUNCTIONS):
-            if isinstance(above, LOOPS):
-                found.add(above)
-            above = parent.get(above)
-        return found
-
-    return bool(around(one) & around(other))
+    around = {above for above in ancestors(parent, one, FUNCTIONS) if isinstance(above, LOOPS)}
+    return not around.isdisjoint(ancestors(parent, other, FUNCTIONS))

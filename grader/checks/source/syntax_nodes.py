@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
+Kinds: TypeAlias = tuple[type[ast.AST], ...]
 Place: TypeAlias = tuple[int, int]
 """Line (1-based) and column (0-based), as `ast` counts them."""
 
@@ -147,17 +148,32 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         stack += children(current)
 
 
-def ancestors(parent: Mapping[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
-    """What a node is written in, the innermost first, up to the whole file; `parent`: a tree's."""
+def ancestors(
+    parent: Mapping[ast.AST, ast.AST], node: ast.AST, outer: ast.AST | Kinds | None = None
+) -> Iterator[ast.AST]:
+    """What a node is written in, the innermost first, up to the whole file; `parent`: a tree's.
+
+    `outer`: where to stop short, a node or kinds of nodes.
+    """
+    return (above for _, above in steps_up(parent, node, outer))
+
+
+def steps_up(
+    parent: Mapping[ast.AST, ast.AST], node: ast.AST, outer: ast.AST | Kinds | None = None
+) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The same, each with the part of it that the node stands in, which at first is the node itself."""
+    kinds = outer if isinstance(outer, tuple) else ()
     above = parent.get(node)
-    while above is not None:
-        yield above
-        above = parent.get(above)
+    while above is not None and above is not outer and not isinstance(above, kinds):
+        yield node, above
+        node, above = above, parent.get(above)
 
 
-def loop_above(parent: Mapping[ast.AST, ast.AST], node: ast.AST) -> Loop | None:
-    """The innermost loop that a node is written in, whatever functions lie between; `parent`: a tree's."""
-    return next((above for above in ancestors(parent, node) if isinstance(above, LOOPS)), None)
+def loop_above(
+    parent: Mapping[ast.AST, ast.AST], node: ast.AST, outer: ast.AST | Kinds | None = None
+) -> Loop | None:
+    """The innermost loop of `ancestors`, whatever functions lie between where `outer` is none."""
+    return next((above for above in ancestors(parent, node, outer) if isinstance(above, LOOPS)), None)
 
 
 def walked_by(loop: ast.For | ast.AsyncFor | ast.comprehension, name: str) -> ast.expr | None:

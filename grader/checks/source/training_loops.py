@@ -18,7 +18,15 @@ from grader.checks.source.framework_words import is_framework
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_purpose import LoaderPurpose
 from grader.checks.source.loop_owners import LoopOwners
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, WITHS, Loop, start
+from grader.checks.source.syntax_nodes import (
+    FUNCTIONS,
+    LOOPS,
+    WITHS,
+    Loop,
+    loop_above,
+    start,
+    steps_up,
+)
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.value_sources import Values
 
@@ -195,13 +203,10 @@ class Training:
 
     def _in_loop(self, node: ast.AST) -> bool:
         tree = self._names.tree(node)
-        function = tree.function(node)
-        child, above = node, tree.parent.get(node)
-        while above is not None and above is not function:
-            if isinstance(above, LOOPS) and child in above.body and not self._single_pass(above):
-                return True
-            child, above = above, tree.parent.get(above)
-        return False
+        around = steps_up(tree.parent, node, tree.function(node))
+        return any(
+            isinstance(a, LOOPS) and child in a.body and not self._single_pass(a) for child, a in around
+        )
 
     def _single_pass(self, loop: Loop) -> bool:
         if isinstance(loop, ast.While) or not isinstance(loop.iter, ast.Call):
@@ -223,7 +228,7 @@ class Training:
                         found.setdefault(loop, []).extend(loaders)
             for call in self._calls.named("next"):
                 if self._names.tree(call) is tree and call.args:
-                    around = self._loop_around(tree, call)
+                    around = loop_above(tree.parent, call, tree.function(call))
                     loaders = self._sources(call.args[0], 0) if around is not None else []
                     if around is not None and loaders:
                         found.setdefault(around, []).extend(loaders)
@@ -231,15 +236,6 @@ class Training:
                 trains = self.runs_backward(loop)
                 evaluates = not trains and self._evaluates(tree, loop)
                 yield Draw(loop, tuple(dict.fromkeys(found[loop])), trains, evaluates, loop in walked)
-
-    def _loop_around(self, tree: Tree, node: ast.AST) -> Loop | None:
-        function = tree.function(node)
-        above = tree.parent.get(node)
-        while above is not None and above is not function:
-            if isinstance(above, LOOPS):
-                return above
-            above = tree.parent.get(above)
-        return None
 
     def _evaluates(self, tree: Tree, loop: Loop) -> bool:
         if self.gradients_off(loop):
