@@ -21,6 +21,7 @@ import re
 from grader.checks.phrases import count, listed
 from grader.checks.run.failed_run import FailedRun
 from grader.checks.run.unfinished_reductions import without_gradient
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import lines
 from grader.checks.source.layer_choices import chosen_by_chance
 from grader.model.diagnosis import Diagnosis
@@ -108,7 +109,7 @@ def _frozen_late(run: FailedRun) -> tuple[Location, ...]:
 
 def _freezes(node: ast.AST) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        values = [*node.args, *(k.value for k in node.keywords)]
+        values = arguments_of(node)
         return node.func.attr == "requires_grad_" and any(
             isinstance(v, ast.Constant) and v.value is False for v in values
         )

@@ -54,6 +54,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import lines
 from grader.checks.source.dataset_inputs import in_order, lists_files, orders_set, parts_of
 from grader.checks.source.loader_sharding import Shared
@@ -139,7 +140,7 @@ def _given_to_samplers(script: Script, loader: ast.Call) -> list[ast.expr]:
 
 def _after_sharding(script: Script, call: ast.Call) -> bool:
     """A call that works on what is already one rank's share: the share may have any order."""
-    given = [*call.args, *(k.value for k in call.keywords)]
+    given = arguments_of(call)
     parts = {p for a in given for p in script.values.closure(a)}
     return any(script.sharding.by_rank(p) for p in parts)
 

@@ -47,6 +47,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_paths import of_others
 from grader.checks.source.script import UNKNOWN, Script
@@ -142,7 +143,7 @@ def _is_checkpoint(script: Script, call: ast.Call) -> bool:
 def _reaches_model(script: Script, call: ast.Call) -> bool:
     for load in script.called("load_state_dict"):
         if isinstance(load.func, ast.Attribute):
-            parts = [*load.args, *(k.value for k in load.keywords)]
+            parts = arguments_of(load)
             if any(call in script.values.closure(p) for p in parts):
                 return True
     return False

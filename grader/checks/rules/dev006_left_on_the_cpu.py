@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, first_known, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS
 from grader.checks.source.tensor_placement import MOVES, Placement
@@ -133,7 +134,7 @@ def _thrown_away(script: Script, placement: Placement) -> Iterable[Hit]:
             above = tree.parent.get(above)
         if not isinstance(above, ast.Expr) or not placement.is_move(call):
             continue
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        owner = called_on(call)
         if not isinstance(owner, ast.Name):
             continue
         drawn = owner.id in batches and any(tree.inside(call, draw.loop) for draw in script.training.draws)

@@ -64,6 +64,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.causes import lines
 from grader.checks.source.cleared_gradients import steps_on_cleared
 from grader.checks.source.edits import Edits
@@ -225,7 +226,7 @@ def _clipped_scaled_by_hand(script: Script) -> Iterable[Hit]:
 def _unscaling(script: Script, clip: ast.Call, backward: ast.Call, late: ast.Call | None) -> Fix | None:
     """`scaler.unscale_(optimizer)` before a clip, and no longer after it."""
     tree, edits = script.names.tree(clip), Edits(script)
-    value = backward.func.value if isinstance(backward.func, ast.Attribute) else backward
+    value = called_on(backward) or backward
     scaled = [o.func.value for o in script.values.origins(value)
               if isinstance(o, ast.Call) and isinstance(o.func, ast.Attribute) and o.func.attr == "scale"]  # fmt: skip
     beside = [s for s in script.updates.steps if tree.function(s) is tree.function(clip)]
@@ -248,7 +249,7 @@ def _switched_off(script: Script, scaler: ast.Call) -> bool:
 
 def _is_scaled(script: Script, backward: ast.Call) -> bool:
     """`scaler.scale(loss).backward()`, with the product under a name or not."""
-    value = backward.func.value if isinstance(backward.func, ast.Attribute) else backward
+    value = called_on(backward) or backward
     return any(
         isinstance(o, ast.Call) and isinstance(o.func, ast.Attribute) and o.func.attr == "scale"
         for o in script.values.origins(value)

@@ -52,6 +52,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.changes_before_wrap import before_wrap
 from grader.checks.source.retyped_models import retyped
 from grader.checks.source.script import Script
@@ -171,7 +172,7 @@ def _is_layer(script: Script, value: ast.expr) -> bool:
 def _inserted(script: Script) -> Iterable[Hit]:
     for call in script.called(*_INSERTING):
         if not script.graph.targets(call):
-            parts = [*call.args, *(k.value for k in call.keywords)]
+            parts = arguments_of(call)
             if isinstance(call.func, ast.Attribute):
                 parts.append(call.func.value)
             for part in parts:

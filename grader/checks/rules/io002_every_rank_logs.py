@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, every, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.edits import Edits
 from grader.checks.source.main_rank_blocks import put_under_main_rank
@@ -128,7 +129,7 @@ def _outputs(script: Script) -> Iterable[ast.Call]:
         for call in script.calls(
             "print", "pprint.pprint", "rich.print", "sys.stdout.write", "tqdm.tqdm.write"
         ):
-            if not any(script.ranks.shows_rank(a) for a in _all_arguments(call)) and not _elsewhere(
+            if not any(script.ranks.shows_rank(a) for a in arguments_of(call)) and not _elsewhere(
                 script, call
             ):
                 yield call
@@ -142,7 +143,7 @@ def _outputs(script: Script) -> Iterable[ast.Call]:
         for call in script.calls(name):
             own = any(k.arg in ("group", "mode", "settings") for k in call.keywords)
             if not own and not any(
-                script.ranks.shows_rank(n) for a in _all_arguments(call) for n in ast.walk(a)
+                script.ranks.shows_rank(n) for a in arguments_of(call) for n in ast.walk(a)
             ):
                 yield call
     yield from _log_lines(script)
@@ -154,7 +155,7 @@ def _log_lines(script: Script) -> Iterable[ast.Call]:
         return
     for call in script.called(*LOG_METHODS):
         logs = isinstance(call.func, ast.Attribute) and is_logger(script, call.func.value)
-        if logs and not any(script.ranks.shows_rank(a) for a in _all_arguments(call)):
+        if logs and not any(script.ranks.shows_rank(a) for a in arguments_of(call)):
             yield call
 
 
@@ -180,10 +181,6 @@ def _failing(script: Script, call: ast.Call) -> bool:
         ):
             return not isinstance(above.body[-1], ast.Break | ast.Continue)
     return False
-
-
-def _all_arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(k.value for k in call.keywords)]
 
 
 def check_run(evidence: Evidence) -> Observation:

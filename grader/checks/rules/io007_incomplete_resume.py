@@ -66,6 +66,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from grader.checks.rule import Hit
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_ways import led_to_only
 from grader.checks.source.rank_paths import of_others
 from grader.checks.source.script import UNKNOWN, Script
@@ -182,7 +183,7 @@ def _keeps_all(script: Script, call: ast.Call) -> bool:
     """`restore(path, model, optimizer)` of a module that was not handed in: what it keeps, nobody can see."""
     if script.graph.targets(call) or call in script.calls("torch.save"):
         return False
-    parts = [*call.args, *(k.value for k in call.keywords)]
+    parts = arguments_of(call)
     return any(isinstance(p, ast.Name | ast.Attribute) and _kind(script, p) == "optimizer" for p in parts)
 
 
@@ -207,7 +208,7 @@ def _keys(script: Script, saves: list[ast.Call]) -> list[str]:
     """Keys of the saved dictionaries, and the parts of their paths."""
     found: list[str] = []
     for save in saves:
-        for argument in (*save.args, *(k.value for k in save.keywords)):
+        for argument in arguments_of(save):
             for node in script.values.closure(argument):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     found.append(node.value)

@@ -75,6 +75,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import CauseInText, lines
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.rate_causes import rates_apart, rates_under_tests, values_of_own
@@ -154,9 +155,7 @@ def _own(script: Script, told: ast.expr) -> bool:
     names |= {name_of(p) for p in walk(told) if isinstance(p, ast.Name | ast.Attribute)}
     for call in script.all_calls():
         if script.reductions.reduces(call) or name_of(call).startswith("broadcast"):
-            given = [
-                n for a in (*call.args, *(k.value for k in call.keywords)) for n in script.values.closure(a)
-            ]
+            given = [n for a in arguments_of(call) for n in script.values.closure(a)]
             if call in parts or names & {
                 name_of(n) for n in given if isinstance(n, ast.Name | ast.Attribute)
             }:

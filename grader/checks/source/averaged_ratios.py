@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from itertools import takewhile
 
+from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.data_flow import reads_after, source_text
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import ancestors, end, name_of, start, walk
@@ -49,7 +50,7 @@ def ratios_of(script: Script, draw: Draw) -> Iterable[ast.expr]:
             child: ast.AST = load
             above = tree.parent.get(load)
             while isinstance(above, ast.expr):
-                if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) and child is above.left:
+                if is_quotient(above) and child is above.left:
                     if _local_size(script, above.right, counted):
                         yield above
                     break
@@ -131,7 +132,7 @@ def _is_averaged(script: Script, call: ast.Call) -> bool:
     for read in reads_after(script, gathered, call):
         above = script.names.tree(read).parent
         for node in takewhile(lambda n: not isinstance(n, ast.stmt), ancestors(above, read)):
-            divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            divides = is_quotient(node)
             if divides or (isinstance(node, ast.Call) and name_of(node) in _JOINING):
                 return True
     return False

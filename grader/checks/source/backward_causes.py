@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.arithmetic import is_quotient
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.causes import CauseInText, went_backward
 from grader.checks.source.data_flow import reads_after
 from grader.checks.source.reduction_results import reductions
@@ -41,7 +43,7 @@ def _divides(script: Script, statement: ast.stmt) -> bool:
     """Whether a statement divides by the number of ranks."""
     if isinstance(statement, ast.AugAssign):
         return isinstance(statement.op, ast.Div) and bool(script.ranks.world(statement.value))
-    divisions = (n for n in walk(statement) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div))
+    divisions = (n for n in walk(statement) if is_quotient(n))
     return isinstance(statement, ast.Assign) and any(script.ranks.world(n.right) for n in divisions)
 
 
@@ -65,7 +67,7 @@ def second_backward(script: Script) -> CauseInText | None:
 
 
 def _again(script: Script, first: ast.Call, second: ast.Call) -> CauseInText:
-    one, other = (b.func.value if isinstance(b.func, ast.Attribute) else b for b in (first, second))
+    one, other = (called_on(b) or b for b in (first, second))
     hint = f"Leave out {script.quote(second)} at {script.at(second)}: one backward pass per step."
     if ast.unparse(one) != ast.unparse(other) and name_of(one) and name_of(other):
         hint = (

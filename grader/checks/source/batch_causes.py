@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.causes import by_world
 from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
@@ -84,7 +85,7 @@ def rate_of_own_batch(script: Script, base: int) -> Miscounted | None:
     own = _own_batches(script)
     for tree in script.trees:
         for node in walk(tree.root):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+            if not is_quotient(node):
                 continue
             if script.values.constant(node.right) != base or _counts_ranks(script, node):
                 continue

@@ -77,6 +77,16 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+def arguments_of(call: ast.Call) -> list[ast.expr]:
+    """What a call is given, by place and by keyword."""
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def called_on(call: ast.Call) -> ast.expr | None:
+    """What a method is called on, `model` of `model.eval()`; None where nothing stands before a dot."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else None
+
+
 class Arguments:
     """Arguments of calls into libraries."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import literal, name_of
 from grader.model.call_site import Site
@@ -125,7 +126,7 @@ def lengths_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
 def went_backward(script: Script) -> Iterable[ast.expr]:
     """The values that `backward` is called on."""
     for backward in script.training.backwards:
-        yield backward.func.value if isinstance(backward.func, ast.Attribute) else backward
+        yield called_on(backward) or backward
 
 
 def sums_over_samples(script: Script) -> Iterable[ast.AST]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start, walk
@@ -110,7 +111,7 @@ def _block(script: Script, statement: ast.stmt) -> list[ast.stmt]:
 
 
 def _has_closure(script: Script, step: ast.Call) -> bool:
-    return any(not script.updates.is_optimizer(a) for a in (*step.args, *(k.value for k in step.keywords)))
+    return any(not script.updates.is_optimizer(a) for a in arguments_of(step))
 
 
 def _gives_gradients(script: Script, statement: ast.stmt) -> bool:

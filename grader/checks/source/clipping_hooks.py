@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.training_loops import OTHER_WRAPPERS
@@ -67,7 +68,7 @@ def _body(script: Script, hook: ast.expr) -> ast.AST | None:
 
 def _of_parameters(script: Script, call: ast.Call) -> bool:
     """Whether the hook is put on each of a model's parameters, in a loop over them."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    owner = called_on(call)
     tree = script.names.tree(call)
     above = tree.parent.get(call)
     while isinstance(owner, ast.Name) and above is not None:

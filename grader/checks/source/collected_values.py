@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.call_arguments import arguments_of, called_on
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.syntax_nodes import Definition, name_of, part_of
 from grader.checks.source.syntax_tree import Tree
@@ -21,9 +22,9 @@ PROGRESS = {"tqdm", "trange", "track", "progress_bar", "alive_it"}
 def collected_into(tree: Tree, node: ast.Name) -> Iterable[tuple[ast.expr, ...]]:
     """What was added to a list or a meter of that name, call by call: `losses.append(loss.item())`."""
     for call in tree.called(*GROWING):
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        owner = called_on(call)
         if isinstance(owner, ast.Name) and owner.id == node.id and tree.scope(owner) is tree.scope(node):
-            yield _given(call)
+            yield tuple(arguments_of(call))
 
 
 def handed_to(
@@ -38,7 +39,7 @@ def handed_to(
         for call in tree.calls_within(tree.scope(node))
         if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == name
         if methods.intersection(calls.targets(call))
-        for part in _given(call)
+        for part in arguments_of(call)
     )
 
 
@@ -48,7 +49,3 @@ def shows_progress(definition: Definition) -> bool:
     if not isinstance(call, ast.Call) or not call.args:
         return False
     return name_of(call) in PROGRESS and ast.unparse(call.args[0]) == definition.name
-
-
-def _given(call: ast.Call) -> tuple[ast.expr, ...]:
-    return (*call.args, *(k.value for k in call.keywords))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.library_spelling import is_bound
@@ -108,7 +109,7 @@ def _device(script: Script, use: ast.stmt) -> str | None:
 def too_small(script: Script, use: ast.stmt, counted: set[str]) -> str:
     """What a count of one share over the length of the whole set comes to."""
     for node in ast.walk(use):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+        if not is_quotient(node):
             continue
         length = node.right
         if (

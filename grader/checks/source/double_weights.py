@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from grader.checks.source.arithmetic import is_scaled
 from grader.checks.source.gradient_weights import of_own_share, reads_gradient, sums
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
@@ -82,7 +83,7 @@ def _factors(node: ast.expr, holds: Callable[[ast.expr], bool]) -> list[ast.expr
 
 def _core(node: ast.expr, holds: Callable[[ast.expr], bool]) -> ast.expr:
     """That side of a product, by itself."""
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+    while is_scaled(node):
         if holds(node.left):
             node = node.left
         elif isinstance(node.op, ast.Mult) and holds(node.right):

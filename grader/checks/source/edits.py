@@ -10,6 +10,7 @@ import ast
 from collections.abc import Sequence
 
 from grader.checks.needed_lines import import_for
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.joined_groups import may_lack_group
 from grader.checks.source.library_spelling import header, is_bound, spelled
 from grader.checks.source.node_text import lines_of_texts, node_lines, node_text
@@ -104,7 +105,7 @@ class Edits:
             written = given in call.args or any(k.value is given for k in call.keywords)
             self.replace(given, value) if written or self._of_own_options(given) else self.give_up()
             return
-        parts = [*call.args, *(k.value for k in call.keywords)]
+        parts = arguments_of(call)
         comprehension = len(parts) == 1 and isinstance(parts[0], ast.GeneratorExp)
         if any(k.arg is None for k in call.keywords) or comprehension:
             self.give_up()

@@ -10,6 +10,7 @@ import ast
 import re
 from functools import cached_property
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.framework_words import ALL, TRAINER, Words, handed_on, speaker
 from grader.checks.source.library_names import Names
@@ -118,11 +119,7 @@ class Frameworks:
             if any(not isinstance(o, ast.Call) for g in given for o in self._values.origins(g)):
                 return False
         handed = (c for t in self._trees for c in t.calls if not self._calls.targets(c))
-        return not any(
-            speaker(self._names, a) is not None
-            for c in handed
-            for a in (*c.args, *(k.value for k in c.keywords))
-        )
+        return not any(speaker(self._names, a) is not None for c in handed for a in arguments_of(c))
 
     def divides(self, loader: ast.Call) -> bool:
         """Whether the framework divides what a loader gives among the ranks."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import made_of_rank
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Definition, name_of, start, walk
@@ -32,15 +33,11 @@ def alike_on_all_ranks(script: Script, forward: ast.Call) -> bool:
         together.extend([node] * alike)
         return alike
 
-    given = _given(forward)
+    given = arguments_of(forward)
     rest = [part for one in given for part in script.values.parts(one, is_alike)]
     if any(isinstance(part, ast.expr) and script.ranks.rank(part) for part in rest):
         return False
     return bool(together) or not shared_out.isdisjoint(_definitions(script, rest))
-
-
-def _given(call: ast.Call) -> tuple[ast.expr, ...]:
-    return (*call.args, *(k.value for k in call.keywords))
 
 
 def _definitions(script: Script, nodes: Iterable[ast.AST]) -> Iterator[Definition]:
@@ -54,7 +51,7 @@ def _filled(script: Script, forward: ast.Call) -> Iterator[Definition]:
     scope = script.names.tree(forward).scope(forward)
     for tree in script.trees:
         for call in tree.called(*_ALIKE):
-            given = _given(call)[:1]
+            given = arguments_of(call)[:1]
             if tree.scope(call) is not scope or start(call) < start(forward):
                 yield from _definitions(script, (n for first in given for n in walk(first)))
 
@@ -63,7 +60,7 @@ def _shared_out(script: Script) -> Iterator[Definition]:
     """What wrapped models are given a rank's share of, `images` of `images[rank::world]`."""
     for backward in script.training.backwards:
         for forward in script.updates.forwards(backward):
-            given = _given(forward) if script.replicas.wrap_of(forward.func) else ()
+            given = arguments_of(forward) if script.replicas.wrap_of(forward.func) else ()
             for part in (p for one in given for p in script.values.closure(one)):
                 if isinstance(part, ast.Subscript) and made_of_rank(script, part.slice):
                     yield from _definitions(script, walk(part.value))

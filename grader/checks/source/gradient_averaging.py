@@ -9,6 +9,8 @@ import ast
 import re
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import is_scaled
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
@@ -30,7 +32,7 @@ _WRAPPING = re.compile(
 _AVERAGING = re.compile(r"^(?>\w*?(?:averag|sync|reduce))\w*(?:grad|param|weight|model)", re.IGNORECASE)
 _HELD = {"grad", "data", "parameters", "named_parameters", "state_dict", "param_groups"}
 _MAX_DEPTH = 4
-_SCALING = ("div", "mul", "true_divide", "divide", "scale")
+_SCALING = ("div", "mul", "scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Averaging:
         for name, call in self._calls.under("torch.distributed."):
             if name.endswith("init_process_group") or "checkpoint" in name or _WRAPPING.search(name):
                 continue
-            parts = [*call.args, *(k.value for k in call.keywords)]
+            parts = arguments_of(call)
             read = (n for p in parts for n in self._values.closure(p))
             if any(isinstance(n, ast.Attribute) and n.attr in _HELD for n in read):
                 return True
@@ -168,7 +170,7 @@ class Averaging:
         ]
 
     def _tensors(self, call: ast.Call) -> list[ast.expr]:
-        parts = [*call.args, *(k.value for k in call.keywords)]
+        parts = arguments_of(call)
         found = [p for p in parts if self._updates.is_gradient(p)]
         if not found and "coalesced" in name_of(call):
             found = [p for p in parts if any(_reads_grad(n) for n in self._values.closure(p))]
@@ -176,7 +178,7 @@ class Averaging:
 
     def _is_mean(self, call: ast.Call) -> bool:
         given = self._calls.argument(call, "op")
-        parts = [given] if given is not None else [*call.args, *(k.value for k in call.keywords)]
+        parts = [given] if given is not None else arguments_of(call)
         for part in parts:
             for origin in self._values.origins(part):
                 if name_of(origin) in ("AVG", "PREMUL_SUM", "average") or (
@@ -191,7 +193,7 @@ class Averaging:
         if isinstance(node, ast.Assign):
             # What becomes a gradient, whatever it was before.
             return any(getattr(t, "attr", "") == "grad" for t in node.targets) and any(
-                isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div | ast.Mult) for n in walk(node.value)
+                is_scaled(n) for n in walk(node.value)
             )
         if isinstance(node, ast.BinOp):
             return isinstance(node.op, ast.Div | ast.Mult) and (
@@ -235,7 +237,7 @@ class Averaging:
             parts += optimizer.args[1:2]
         for part in parts:
             for node in self._values.closure(part):
-                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
+                if is_scaled(node):
                     for side in (node.left, node.right):
                         if self._ranks.world(side) or any(
                             isinstance(n, ast.Name) and n.id in shared for n in walk(side)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.arithmetic import is_scaled
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import ancestors, name_of, start, walk
 
@@ -137,7 +138,7 @@ def scaled_hooks(script: Script) -> Iterable[ast.AST]:
         hook = call.args[0]
         body = hook if isinstance(hook, ast.Lambda) else script.graph.definition(hook)
         for node in ast.walk(body) if body is not None else ():
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
+            if not is_scaled(node):
                 continue
             if script.ranks.world(node.left) or script.ranks.world(node.right):
                 yield node

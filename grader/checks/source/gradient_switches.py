@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 
@@ -16,7 +17,7 @@ def switched_on(script: Script) -> list[ast.AST]:
     found: list[ast.AST] = []
     for tree in script.trees:
         for call in tree.called("requires_grad_"):
-            given = [*call.args, *(k.value for k in call.keywords)]
+            given = arguments_of(call)
             if isinstance(call.func, ast.Attribute):
                 found += [n for g in given for n in _told_so(script, call, g)] if given else [call]
         for definition in tree.attributes.get("requires_grad", ()):

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls, CallSite
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.library_names import Names
@@ -186,7 +187,7 @@ class Updates:
             name = name_of(call)
             if name in _KNOWN_WITH_OPTIMIZER or name in _CLIPPING or self._calls.targets(call):
                 continue
-            parts = [*call.args, *(k.value for k in call.keywords)]
+            parts = arguments_of(call)
             if any(self.is_optimizer(p) for p in parts):
                 return True
         return False

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.arithmetic import is_quotient, is_scaled, scales
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.causes import by_world, made_of_rank, sums_over_samples
 from grader.checks.source.data_flow import reads_after
 from grader.checks.source.gradient_averaging import Average
@@ -43,7 +45,7 @@ def _divisions(script: Script) -> list[ast.AST]:
     for average in sums(script):
         tree = script.names.tree(average.call)
         for node in script.values.closure(average.tensor):
-            divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            divides = is_quotient(node)
             if divides and isinstance(node, ast.BinOp) and any(map(reads_gradient, ast.walk(node.left))):
                 found.append(node)
         found += [n for n in by_world(script, average.tensor) if isinstance(n, ast.BinOp | ast.AugAssign)]
@@ -55,7 +57,7 @@ def _divisions(script: Script) -> list[ast.AST]:
 
 
 def _undone(script: Script, division: ast.AST) -> str:
-    if isinstance(division, ast.BinOp) and isinstance(division.op, ast.Div):
+    if is_quotient(division):
         return f"Write `{ast.unparse(division.left)}` for {script.quote(division)}"
     return f"Leave out {script.quote(division)}"
 
@@ -151,8 +153,7 @@ def _weighted_late(script: Script, averages: tuple[Average, ...]) -> Cause | Non
                 )
         function = tree.function(average.call)
         for node in ast.walk(function or tree.root):
-            scales = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult | ast.Div)
-            if not scales or not isinstance(node, ast.AugAssign) or ast.unparse(node.target) != held:
+            if not scales(node) or ast.unparse(node.target) != held:
                 continue
             if start(node) > start(average.call) and of_own_share(script, node.value):
                 return Cause(
@@ -168,7 +169,7 @@ def _product(
 ) -> tuple[ast.expr, list[tuple[ast.operator, ast.expr]]]:
     """The product that a read begins, and what it is multiplied with or divided by."""
     product, factors, above = read, list[tuple[ast.operator, ast.expr]](), parent.get(read)
-    while isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult | ast.Div):
+    while is_scaled(above):
         if above.left is product:
             factors.append((above.op, above.right))
         elif isinstance(above.op, ast.Mult):
@@ -195,7 +196,7 @@ def of_own_share(script: Script, factor: ast.expr) -> bool:
 def _weight(script: Script) -> tuple[str, ast.Call] | None:
     """`(loss * (len(x) / len(inputs))).backward()` in the script's own names, and the call that it stands for."""
     for backward in script.training.backwards:
-        loss = backward.func.value if isinstance(backward.func, ast.Attribute) else None
+        loss = called_on(backward)
         if not isinstance(loss, ast.Name | ast.Attribute) or backward.args:
             continue
         for call in script.updates.forwards(backward):
@@ -214,7 +215,7 @@ def _differentiated(script: Script) -> Cause | None:
     """Where gradients are brought together by other means: the factor of what is differentiated, or that itself."""
     for loss in losses(script):
         for origin in (loss, *script.values.origins(loss)):
-            if isinstance(origin, ast.BinOp) and isinstance(origin.op, ast.Mult | ast.Div):
+            if is_scaled(origin):
                 made = [o for o in script.values.origins(origin.right) if isinstance(o, ast.BinOp)]
                 quoted = script.quote(made[0] if made else origin)
                 return Cause((*made, origin), f"{quoted} decides how much this rank counts. {SUM_FORMULA}")

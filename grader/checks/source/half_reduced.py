@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import takewhile
 
+from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.data_flow import reads_after
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import Script
@@ -53,7 +54,7 @@ def half_reduced(script: Script) -> Iterable[HalfReduced]:
             continue
         inside = [n for n in walk(scope) if tree.scope(n) is scope]
         loop, others = _summed_together(script, inside, call, ast.unparse(tensor))
-        for ratio in (n for n in inside if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)):
+        for ratio in (n for n in inside if is_quotient(n)):
             sides = (_plain(ratio.left), _plain(ratio.right))
             texts = [ast.unparse(side) for side in sides]
             if start(ratio) < end(call) or ast.unparse(tensor) not in texts:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import QUOTIENTS, is_quotient
 from grader.checks.source.data_flow import all_parts
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS, VARIABLES, literal, name_of
@@ -90,7 +91,7 @@ def _standardised(script: Script) -> Iterator[Preparation]:
     """`(images - mean) / deviation` by numbers that the script works out."""
     for tree in script.trees:
         for node in ast.walk(tree.root):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+            if not is_quotient(node):
                 continue
             less = node.left
             if not isinstance(less, ast.BinOp) or not isinstance(less.op, ast.Sub):
@@ -117,9 +118,9 @@ def _converted(script: Script) -> Iterator[Preparation]:
 def _divided(script: Script) -> Iterator[Preparation]:
     for tree in script.trees:
         for node in ast.walk(tree.root):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and literal(node.right) == 255:
+            if is_quotient(node) and literal(node.right) == 255:
                 yield Preparation(node, False)
-    for call in script.called("div", "div_", "true_divide"):
+    for call in script.called(*QUOTIENTS):
         if call.args and literal(call.args[0]) == 255:
             yield Preparation(call, False)
     for call in script.called("float"):
@@ -131,7 +132,7 @@ def _number(script: Script, node: ast.expr | None) -> float | None:
     """The number, or the first of several, that an expression writes out."""
     for origin in script.values.origins(node) if node is not None else ():
         one = origin.elts[0] if isinstance(origin, DISPLAYS) and origin.elts else origin
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div):
+        if is_quotient(one):
             above, below = literal(one.left), literal(one.right)
             if isinstance(above, int | float) and isinstance(below, int | float) and below:
                 return above / below

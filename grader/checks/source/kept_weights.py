@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import weight_saves
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, name_of
@@ -60,7 +61,7 @@ def _uses(script: Script) -> list[tuple[ast.Call, set[ast.AST]]]:
     found: list[tuple[ast.Call, set[ast.AST]]] = []
     for call in (*weight_saves(script), *script.called("load_state_dict")):
         if isinstance(call, ast.Call):
-            parts = [a for one in (*call.args, *(k.value for k in call.keywords)) for a in _parts(one)]
+            parts = [a for one in arguments_of(call) for a in _parts(one)]
             given = {v for part in parts for o in script.values.origins(part) for v in _parts(o)}
             found.append((call, given))
     return found

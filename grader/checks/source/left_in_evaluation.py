@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_ways import led_to, ways_to
 from grader.checks.source.evaluation_mode import named_so
 from grader.checks.source.script import UNKNOWN, Script
@@ -204,7 +205,7 @@ def _ways_back(script: Script, loop: Loop) -> list[tuple[ast.Call, ast.expr]]:
     leading = {script.names.tree(p).function(p) for p in ways_to(script.names, script.graph, loop)}
     found = []
     for call in script.called("train"):
-        given = [*call.args, *(k.value for k in call.keywords)]
+        given = arguments_of(call)
         on = not given or script.values.constant(given[0]) is not False
         if isinstance(call.func, ast.Attribute) and on and leading.isdisjoint(script.graph.targets(call)):
             found.append((call, call.func.value))

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.frameworks import Frameworks
 from grader.checks.source.library_names import Names
@@ -161,7 +162,7 @@ class Sharding:
         return False
 
     def _class_knows_ranks(self, call: ast.Call, owner: ast.ClassDef) -> bool:
-        given = [*call.args, *(k.value for k in call.keywords)]
+        given = arguments_of(call)
         if any(self._ranks.rank(a) or self._ranks.world(a) for a in given):
             return True
         tree = self._names.tree(owner)
@@ -206,7 +207,7 @@ class Sharding:
 
     def _same_everywhere(self, call: ast.Call, owner: ast.ClassDef) -> bool:
         """A stream that yields the same on every rank: it is told no rank, asks for none and draws nothing."""
-        given = [*call.args, *(k.value for k in call.keywords)]
+        given = arguments_of(call)
         if any(self._ranks.shows_rank(a) for a in given):
             return False
         written_out = any(self._calls.class_of.get(f) is owner for f in self._calls.methods("__iter__"))

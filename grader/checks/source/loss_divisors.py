@@ -10,14 +10,14 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import QUOTIENTS, SCALING, is_quotient, is_scaled, scales
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.fix import Fix
 
-_DIVIDING = {"div", "div_", "true_divide", "true_divide_", "mul", "mul_", "divide", "divide_"}
-_QUOTIENTS = ("div", "div_", "true_divide", "divide")
 _MAX_DEPTH = 6
 
 
@@ -136,13 +136,13 @@ def _divisions(script: Script, node: ast.AST, depth: int) -> list[tuple[ast.AST,
     """The divisions on a loss's way to `backward`; None where it is no mean of torch's, or something else is done."""
     if depth > _MAX_DEPTH:
         return None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+    if is_quotient(node):
         before = _divisions(script, node.left, depth + 1)
         return None if before is None else [*before, (node, node.right)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
         if node.func.attr == "scale":
             return _divisions(script, node.args[0], depth + 1)
-        if node.func.attr in _QUOTIENTS and not script.names.qualified(node.func):
+        if node.func.attr in QUOTIENTS and not script.names.qualified(node.func):
             before = _divisions(script, node.func.value, depth + 1)
             return None if before is None else [*before, (node, node.args[0])]
     if isinstance(node, ast.Call):
@@ -180,13 +180,13 @@ def never_divides(script: Script, found: Accumulation) -> bool:
         if "sum" in tree.constants:
             return False  # a summed loss is divided by something else, or on purpose by nothing
         for node in walk(tree.root):
-            parts: list[ast.AST] = []
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
+            parts: list[ast.expr] = []
+            if is_scaled(node):
                 parts = [node.left, node.right]
-            elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult):
+            elif scales(node):
                 parts = [node.value]
-            elif isinstance(node, ast.Call) and (name_of(node) in _DIVIDING or name_of(node) == "backward"):
-                parts = [*node.args, *(k.value for k in node.keywords)]
+            elif isinstance(node, ast.Call) and (name_of(node) in SCALING or name_of(node) == "backward"):
+                parts = arguments_of(node)
             if any(words & _words(script, p) for p in parts):
                 return False
     # A scaling factor that the text hides in a call or an object may be the division.
@@ -232,6 +232,6 @@ def changes_gradients(script: Script) -> bool:
         for tree in script.trees
         for node in walk(tree.root)
         if isinstance(node, ast.BinOp | ast.AugAssign)
-        or (isinstance(node, ast.Call) and name_of(node) in _DIVIDING)
+        or (isinstance(node, ast.Call) and name_of(node) in SCALING)
         for inner in ast.walk(node)
     )

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.arithmetic import NEW_SCALED
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import FUNCTIONS, end, name_of, start
 from grader.checks.source.syntax_tree import Tree
-
-_MAKING = {"div", "mul", "true_divide", "divide", "multiply"}
-"""Methods and functions of torch that give a new tensor and leave their own as it is."""
 
 
 class LostValues:
@@ -26,7 +24,7 @@ class LostValues:
     def has(self, node: ast.AST) -> bool:
         """Whether an expression makes a new value that is thrown away, or bound to a local name that nobody reads."""
         if isinstance(node, ast.Call) and (
-            name_of(node) not in _MAKING or any(k.arg == "out" for k in node.keywords)
+            name_of(node) not in NEW_SCALED or any(k.arg == "out" for k in node.keywords)
         ):
             return False
         tree = self._names.tree(node)

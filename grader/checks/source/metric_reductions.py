@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable
 from functools import lru_cache
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.collected_values import GROWING
 from grader.checks.source.collectives import REDUCING, Collectives
@@ -86,7 +87,7 @@ class Reductions:
             if named and self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
                 return True
         # Only where nothing stands nearby is it worth following values through other functions.
-        parts = [p for c in calls for p in (*c.args, *(k.value for k in c.keywords), c.func)]
+        parts = [p for c in calls for p in (*arguments_of(c), c.func)]
         return self.made_of(draw, counted, parts) or self._of_callers(function, counted, parts)
 
     def _of_callers(self, function: ast.AST | None, counted: set[str], parts: Iterable[ast.expr]) -> bool:
@@ -117,7 +118,7 @@ class Reductions:
     def takes(self, nodes: Iterable[ast.AST]) -> bool:
         """Whether a call that brings values of the ranks together is given what one of these has a part in."""
         own = set(nodes)
-        given = (p for c in self._reducing_calls() for p in (*c.args, *(k.value for k in c.keywords), c.func))
+        given = (p for c in self._reducing_calls() for p in (*arguments_of(c), c.func))
         return any(not own.isdisjoint(self._values.closure(part)) for part in given)
 
     def reducing_after(self, draw: Draw) -> list[ast.Call]:

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, Loop, loop_above, name_of, walk
 
@@ -72,7 +73,7 @@ def may_reduce(script: Script, loop: Loop, counted: set[str]) -> bool:
     if any(o in calls for n in counting for o in script.values.origins(n)):
         return True
     inside = {n for s in loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
-    parts = [p for c in calls if not tree.inside(c, loop) for p in (*c.args, *(k.value for k in c.keywords))]
+    parts = [p for c in calls if not tree.inside(c, loop) for p in arguments_of(c)]
     return any(not inside.isdisjoint(script.values.closure(p)) for p in parts)
 
 
@@ -80,7 +81,7 @@ def _sets_up(script: Script, call: ast.Call) -> bool:
     if _SETS_UP.search(name_of(call)):
         return True
     tree = script.names.tree(call)
-    if any(script.graph.definition(a) is not None for a in (*call.args, *(k.value for k in call.keywords))):
+    if any(script.graph.definition(a) is not None for a in arguments_of(call)):
         return True
     alone = isinstance(tree.parent.get(call), ast.Expr)
     return alone and loop_above(tree.parent, call, FUNCTIONS) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.missing_modules import may_set_up
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Definition, name_of
@@ -58,9 +59,7 @@ def _stores(script: Script, *attributes: str) -> list[Definition]:
 
 def _set_up_by_rank(script: Script, calls: list[ast.Call], stores: list[Definition]) -> bool:
     """Whether a call or a store stands under a test of the rank, or has the rank in what it is given."""
-    given: list[tuple[ast.AST, list[ast.expr]]] = [
-        (c, [*c.args, *(k.value for k in c.keywords)]) for c in calls
-    ]
+    given: list[tuple[ast.AST, list[ast.expr]]] = [(c, arguments_of(c)) for c in calls]
     given += [(d.node, [d.value]) for d in stores if d.value is not None]
     return any(
         script.guards.partial(place) is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.arithmetic import is_scaled
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import lengths_of, rates_by_world, stands_at, warm_up_lengths
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
@@ -61,7 +63,7 @@ def without_world(script: Script, nodes: Iterable[ast.AST]) -> tuple[str, Fix | 
     """Products and quotients with the number of ranks, without it: advice for all of them, and the edits."""
     edits, told = Edits(script), list[str]()
     for node in nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        if is_scaled(node):
             kept_left = script.ranks.world(node.right) or isinstance(node.op, ast.Div)
             kept = node.left if kept_left else node.right
             told.append(f"write `{edits.text(kept)}` instead of {script.quote(node)} at {script.at(node)}")
@@ -144,7 +146,7 @@ def length_in_helper(script: Script, site: Site | None) -> tuple[list[ast.AST], 
 def _divisions_of(script: Script, site: Site | None, call: ast.Call) -> Iterable[ast.BinOp]:
     """Divisions on the way from a count to the length of a schedule."""
     for made in (c for _, c in script.calls_under("torch.optim.lr_scheduler.") if stands_at(script, c, site)):
-        for given in (*made.args, *(k.value for k in made.keywords)):
+        for given in arguments_of(made):
             for node in script.values.closure(given):
                 divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv)
                 if divides and call in script.values.closure(node.left):  # type: ignore[attr-defined]

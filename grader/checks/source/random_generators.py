@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.script import Script
 from grader.checks.source.seeds import Seeded, drawn_apart, is_none, seeded
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start
@@ -104,7 +105,7 @@ class Seeding:
             if name.rpartition(".")[2] in ("default_rng", "RandomState", "Random", "PRNGKey"):
                 if not part.args and not part.keywords:
                     return Seeded.NEVER
-                seeds += [*part.args, *(k.value for k in part.keywords)]
+                seeds += arguments_of(part)
             elif name_of(part) == "manual_seed":
                 seeds += part.args
         if isinstance(node, ast.Name | ast.Attribute):

@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterator
 from itertools import chain
 
+from grader.checks.source.arithmetic import is_scaled
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import CauseInText, names_rank
 from grader.checks.source.divergence import Divergence, RankDependence
 from grader.checks.source.edits import Edits
@@ -44,7 +46,7 @@ def _advanced_by_some(script: Script) -> Iterator[CauseInText]:
 def _made_of_the_rank(script: Script) -> Iterator[CauseInText]:
     """Arguments of schedules and optimizers, and rates set by hand, with the rank in them."""
     for _, call in script.calls_under("torch.optim."):
-        for given in (*call.args, *(k.value for k in call.keywords)):
+        for given in arguments_of(call):
             if names_rank(script, given):
                 yield _of_the_rank(script, given)
     yield from (_of_the_rank(script, value) for _, value in _set_by_hand(script) if names_rank(script, value))
@@ -189,7 +191,7 @@ def _given(script: Script) -> Iterator[tuple[ast.AST, ast.expr]]:
 
 def _without_rank(script: Script, rate: ast.expr) -> Fix | None:
     """`lr * (rank + 1)` without the factor that is made of the rank."""
-    if not isinstance(rate, ast.BinOp) or not isinstance(rate.op, ast.Mult | ast.Div):
+    if not is_scaled(rate):
         return None
     kept = [side for side in (rate.left, rate.right) if not names_rank(script, side)]
     if len(kept) != 1 or (isinstance(rate.op, ast.Div) and kept[0] is rate.right):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.node_text import node_text
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import walk
@@ -16,9 +17,7 @@ def reduced_first(script: Script, ratio: ast.expr, reduction: ast.Call) -> str:
 
 def _counts_of_one_tensor(script: Script, ratio: ast.expr, reduction: ast.Call) -> str:
     """For counts that lie in one tensor: reduce that instead of what is divided; "" elsewhere."""
-    sides = (
-        (ratio.left, ratio.right) if isinstance(ratio, ast.BinOp) and isinstance(ratio.op, ast.Div) else ()
-    )
+    sides = (ratio.left, ratio.right) if is_quotient(ratio) else ()
     held = {node_text(script, side.value) for side in sides if isinstance(side, ast.Subscript)}
     if len(held) != 1 or not all(isinstance(side, ast.Subscript) for side in sides) or not reduction.args:
         return ""
@@ -39,7 +38,7 @@ def _counts_of_one_tensor(script: Script, ratio: ast.expr, reduction: ast.Call) 
 
 def _two_counts(script: Script, ratio: ast.expr) -> str:
     """The two counts of a ratio, reduced in its place."""
-    if not isinstance(ratio, ast.BinOp) or not isinstance(ratio.op, ast.Div):
+    if not is_quotient(ratio):
         return (
             "Reduce numerator and denominator, and divide afterwards: `counts = torch.tensor([correct, total])`, "
             "`dist.all_reduce(counts)`, `counts[0] / counts[1]`."

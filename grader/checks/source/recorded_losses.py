@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.causes import went_backward
 from grader.checks.source.data_flow import is_printed, reads_after, source_text
 from grader.checks.source.reduction_results import reductions
@@ -42,7 +43,7 @@ def scaled(script: Script) -> Cause | None:
         parent = script.names.tree(read).parent.get(_outermost(script, read))
         if isinstance(parent, ast.BinOp) and type(parent.op) in _SIGNS and _of(script, read, shared):
             return Cause((parent,), f"Write down `{ast.unparse(read)}` alone, without the factor.")
-        loss = read.func.value if isinstance(read.func, ast.Attribute) else read
+        loss = called_on(read) or read
         if not source_text(loss) or not _of(script, loss, shared):
             continue
         for definition in script.scopes.reaching(ast.unparse(loss), loss):
@@ -50,7 +51,7 @@ def scaled(script: Script) -> Cause | None:
             if cause is not None:
                 return cause
         for call in script.called(*_SCALING):
-            owner = call.func.value if isinstance(call.func, ast.Attribute) else call
+            owner = called_on(call) or call
             same = script.names.tree(call).function(call) is script.names.tree(read).function(read)
             if same and ast.unparse(owner) == ast.unparse(loss) and start(call) < start(read) and call.args:
                 sign, factor = _SCALING[name_of(call)], call.args[0]

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.source.arithmetic import QUOTIENTS, SCALING, is_quotient, is_scaled
 from grader.checks.source.data_flow import definitions, is_fresh, reads_after, sent_on, source_text
 from grader.checks.source.muted_output import muted
 from grader.checks.source.script import UNKNOWN, Script
@@ -20,7 +21,7 @@ from grader.checks.source.value_uses import use_of
 
 _ROOTED = ("reduce",)
 _IN_PLACE = ("all_reduce", "reduce", "broadcast")
-_DIVIDING = {"div", "div_", "true_divide", "divide", "divide_", "mul", "mul_", "mean", "item_mean"}
+_DIVIDING = {*SCALING, "mean", "item_mean"}
 _UNPACKED = {*ALIASES, "detach", "clone", "item"}
 _NUMBER = re.compile(r"total|count|num|batches|samples|size|(^|_)(n|steps|correct)(_|$)", re.IGNORECASE)
 _LOSS_NAME = ("criterion", "loss_fn", "loss_func", "loss_function", "crit", "compute_loss")
@@ -180,7 +181,7 @@ def is_mean(script: Script, node: ast.AST) -> bool:
             made = [o for o in script.values.origins(node.func) if isinstance(o, ast.Call)]
             return all(not any(k.arg == "reduction" for k in m.keywords) for m in made)
         return name_of(node) == "mean" and isinstance(node.func, ast.Attribute) and not node.args
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+    if not is_quotient(node):
         return False
     return any(isinstance(n, READS) for n in walk(node.left)) and _is_number_of(script, node.right)
 
@@ -210,7 +211,7 @@ def _is_world(script: Script, node: ast.expr) -> bool:
 
 def _divides_by_world(script: Script, nodes: Iterable[ast.AST]) -> bool:
     for node in nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
+        if is_scaled(node):
             parts = [node.left, node.right]
         else:
             parts = node.args if isinstance(node, ast.Call) and name_of(node) in _DIVIDING else []
@@ -250,11 +251,7 @@ def _divisor(script: Script, node: ast.expr) -> ast.expr | None:
     while isinstance(above, ast.Attribute | ast.Subscript | ast.Call | ast.BinOp):
         if isinstance(above, ast.BinOp):
             return above.right if isinstance(above.op, ast.Div) and child is above.left else None
-        if (
-            isinstance(above, ast.Call)
-            and above.func is child
-            and name_of(above) in ("div", "div_", "true_divide")
-        ):
+        if isinstance(above, ast.Call) and above.func is child and name_of(above) in QUOTIENTS:
             return above.args[0] if above.args else None
         child, above = above, tree.parent.get(above)
     if isinstance(above, ast.AugAssign) and child is above.target and isinstance(above.op, ast.Div):

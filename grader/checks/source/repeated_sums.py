@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.data_flow import source_text
 from grader.checks.source.edits import Edits
@@ -197,7 +198,7 @@ def _may_fill(call: ast.Call, name: str) -> bool:
     """`sums.zero_()`, `refill(sums)`."""
     if isinstance(call.func, ast.Attribute) and source_text(call.func.value) == name:
         return call.func.attr.endswith("_") or call.func.attr == "reset"
-    given = (*call.args, *(k.value for k in call.keywords))
+    given = arguments_of(call)
     return name_of(call) not in _LOOKING and any(source_text(g) == name for g in given)
 
 

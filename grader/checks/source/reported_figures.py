@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
+from grader.checks.source.arithmetic import QUOTIENTS
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 
 FIGURES = ("accuracy", "val_accuracy", "val_acc", "val_loss", "train_loss", "loss")
-_MEANS = ("mean", "div", "true_divide")
+_MEANS = ("mean", *QUOTIENTS)
 _JOINING = ("cat", "concat", "stack", "sum")
 
 

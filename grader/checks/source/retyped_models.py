@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.call_arguments import arguments_of, called_on
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.script import Script
 
@@ -20,7 +21,7 @@ def retyped(script: Script) -> Iterable[CauseInText]:
     A parameter of another type gets a new gradient accumulator, and DDP's hook sits on the old one.
     """
     for call in script.called(*_METHODS, *_GIVEN_TYPE):
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        owner = called_on(call)
         wrap = script.replicas.holds_whole(owner) if owner is not None else None
         if owner is None or wrap is None or not _changes_type(script, call):
             continue
@@ -34,7 +35,7 @@ def retyped(script: Script) -> Iterable[CauseInText]:
 def _changes_type(script: Script, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS:
         return not call.args and not call.keywords
-    given = (*call.args, *(k.value for k in call.keywords))
+    given = arguments_of(call)
     return any(script.names.qualified(one) in _TYPES for one in given)
 
 

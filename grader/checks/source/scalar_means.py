@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
@@ -48,7 +49,7 @@ def scalar_means(script: Script) -> Iterable[ScalarMean]:
 def _undivided(script: Script, node: ast.AST) -> Iterable[ast.AST]:
     """What a value was made of before it was divided."""
     for origin in script.values.origins(node):
-        divides = isinstance(origin, ast.BinOp) and isinstance(origin.op, ast.Div)
+        divides = is_quotient(origin)
         yield from _undivided(script, origin.left) if divides else (origin,)  # type: ignore[attr-defined]
 
 

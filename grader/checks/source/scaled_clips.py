@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import is_quotient
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.late_clips import measures_alone
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start, walk
@@ -45,7 +47,7 @@ def scaled_clips(script: Script) -> Iterable[ScaledClip]:
 
 def _scales(script: Script, backward: ast.Call) -> list[ast.expr]:
     """Factors of the loss that goes backward."""
-    value = backward.func.value if isinstance(backward.func, ast.Attribute) else backward
+    value = called_on(backward) or backward
     products = [o for o in script.values.origins(value) if isinstance(o, ast.BinOp)]
     return [side for o in products if isinstance(o.op, ast.Mult) for side in (o.left, o.right)]
 
@@ -72,7 +74,7 @@ def divisions(script: Script) -> Iterable[tuple[ast.AST, ast.expr]]:
 
 def _divisor(how: ast.operator, number: ast.expr) -> ast.expr | None:
     """What a quotient divides by: `/ scale`, or `* (1 / scale)`."""
-    if isinstance(how, ast.Mult) and isinstance(number, ast.BinOp) and isinstance(number.op, ast.Div):
+    if isinstance(how, ast.Mult) and is_quotient(number):
         return number.right
     return number if isinstance(how, ast.Div) else None
 

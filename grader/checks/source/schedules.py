@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import called_on
 from grader.checks.source.causes import CauseInText, by_world
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start
@@ -143,7 +144,7 @@ def hurried(script: Script) -> Iterable[CauseInText]:
     """Steps of schedules that are made several times for each step of the optimizer: `for _ in range(n)` around one."""
     schedules: set[ast.AST] = {c for _, c in script.calls_under(_SCHEDULES)}
     for call in script.called("step"):
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        owner = called_on(call)
         loops = script.updates.loops_around(call)
         if owner is None or not loops or not schedules & stepped_by(script, owner):
             continue

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Collection, Iterable
 from itertools import chain
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.reported_figures import asked_for, joined, parts_of
 from grader.checks.source.script import Script
@@ -96,7 +97,7 @@ def _updated_on_some_ranks(script: Script, asked: list[ast.Call]) -> Iterable[Ca
     scored = {
         name.id
         for call in asked
-        for given in (*call.args, *(k.value for k in call.keywords))
+        for given in arguments_of(call)
         for name in ast.walk(given)
         if isinstance(name, ast.Name)
     }

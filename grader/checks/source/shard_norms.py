@@ -10,11 +10,11 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import SCALING, scales
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.training_loops import FULLY_SHARD
 
-_SCALES = ("mul_", "div_", "mul", "div")
 _NORMS = {"norm", "vector_norm", "square", "pow", "dot", "vdot"}
 _BRINGING = {"full_tensor", "redistribute"}
 
@@ -50,12 +50,12 @@ def norms_of_own_parts(script: Script) -> Iterable[OwnNorm]:
 
 
 def _scalings(script: Script) -> Iterable[tuple[ast.AST, ast.expr, ast.expr]]:
-    for call in script.called(*_SCALES):
+    for call in script.called(*SCALING):
         if isinstance(call.func, ast.Attribute) and call.args:
             yield call, call.func.value, call.args[0]
     for tree in script.trees:
         for node in walk(tree.root):
-            if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult | ast.Div):
+            if scales(node):
                 yield node, node.target, node.value
 
 

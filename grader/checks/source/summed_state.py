@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.arithmetic import SCALING, is_scaled
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.syntax_tree import Tree
 
 _STATE = {"buffers", "named_buffers", "parameters", "named_parameters"}
-_SCALING = {"div", "div_", "true_divide", "mul", "mul_", "copy_", "lerp_"}
+_CHANGING = {*SCALING, "copy_", "lerp_"}
 
 
 def summed_state(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> ast.expr | None:
@@ -45,6 +46,6 @@ def _scaled(tree: Tree, loop: ast.For, name: str) -> bool:
     for node in ast.walk(loop):
         if isinstance(node, ast.AugAssign) and _binds(node.target, name):
             return True
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult) and _binds(node, name):
+        if is_scaled(node) and _binds(node, name):
             return True
-    return any(name_of(call) in _SCALING and _binds(call.func, name) for call in tree.calls_within(loop))
+    return any(name_of(call) in _CHANGING and _binds(call.func, name) for call in tree.calls_within(loop))

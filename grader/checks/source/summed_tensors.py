@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.data_flow import reads_after
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS, Definition, name_of, start, walk
@@ -114,7 +115,7 @@ def _ratio(script: Script, node: ast.expr, reads: list[ast.expr]) -> ast.BinOp |
     below: ast.AST = node
     above = tree.parent.get(node)
     while isinstance(above, ast.expr):
-        if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) and below is above.left:
+        if is_quotient(above) and below is above.left:
             divisor = {*walk(above.right)}
             return above if any(r in divisor for r in reads) else None
         below, above = above, tree.parent.get(above)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.metric_reductions import names_reduction
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, ancestors, end, name_of, start, walk
@@ -42,7 +43,7 @@ class SynchronizedValues:
         for call in self._calls[scope]:
             if start(call) > end(node) and (self._made_anew(node) or not _same_loop(tree.parent, call, node)):
                 continue
-            parts: list[ast.AST] = [*call.args, *(k.value for k in call.keywords)]
+            parts = arguments_of(call)
             if isinstance(call.func, ast.Attribute):
                 parts.append(call.func.value)
             for part in parts:

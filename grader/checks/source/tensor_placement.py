@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.decorators import is_context_manager
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, VARIABLES, Function, name_of, part_of
@@ -133,7 +134,7 @@ class Placement:
 
     def _is_given_device(self, call: ast.Call) -> bool:
         """Whether a call gets a device, or calls what was made with one: `methodcaller("to", device)(model)`."""
-        if any(self._is_device(part) for part in (*call.args, *(k.value for k in call.keywords))):
+        if any(self._is_device(part) for part in arguments_of(call)):
             return True
         makers = (n for n in self._script.values.closure(call.func) if isinstance(n, ast.Call))
         return any(self._is_device(part) for maker in makers for part in maker.args)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.call_ways import led_to
 from grader.checks.source.classes_as_values import called_by_value
@@ -18,15 +19,7 @@ from grader.checks.source.framework_words import is_framework
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_purpose import LoaderPurpose
 from grader.checks.source.loop_owners import LoopOwners
-from grader.checks.source.syntax_nodes import (
-    FUNCTIONS,
-    LOOPS,
-    WITHS,
-    Loop,
-    loop_above,
-    start,
-    steps_up,
-)
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, WITHS, Loop, loop_above, start, steps_up
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.value_sources import Values
 
@@ -259,7 +252,7 @@ class Training:
             if name == DATA_LOADER:
                 found.append(origin)
             elif depth < 4 and name not in ("len", "range", "open", "sorted"):
-                for argument in (*origin.args, *(k.value for k in origin.keywords)):
+                for argument in arguments_of(origin):
                     if isinstance(
                         argument, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Starred
                     ):

@@ -6,6 +6,8 @@ import ast
 import re
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import is_quotient
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.missing_modules import may_reduce
 from grader.checks.source.rank_files import read_by_one
 from grader.checks.source.script import Script
@@ -75,7 +77,7 @@ def share_as_whole(script: Script, draw: Draw, counted: set[str]) -> Unreduced |
 def _over_whole(script: Script, draw: Draw, load: ast.Name) -> bool:
     """Whether a count is divided by the length of what a sampler deals out to all ranks."""
     above = script.names.tree(load).parent.get(load)
-    length = above.right if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) else None
+    length = above.right if is_quotient(above) else None
     if not isinstance(length, ast.Call) or script.names.qualified(length.func) != "len" or not length.args:
         return False
     samplers = (s for loader in draw.loaders for s in script.training.distributed_samplers(loader))
@@ -86,7 +88,7 @@ def _over_whole(script: Script, draw: Draw, load: ast.Name) -> bool:
 
 def _per_second(script: Script, use: ast.stmt, load: ast.Name) -> bool:
     """Whether a count over a time is said by one rank, by words that mean all of them."""
-    ratios = [n for n in walk(use) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
+    ratios = [n for n in walk(use) if is_quotient(n)]
     timed = any(
         load in walk(ratio.left)
         and any(
@@ -109,7 +111,7 @@ def _said_before(script: Script, draw: Draw, counted: set[str]) -> Unreduced | N
         between = end(draw.loop) < start(call) < start(later[0])
         if not between or tree.scope(call) is not scope or script.guards.partial(call) is None:
             continue
-        told = [*call.args, *(k.value for k in call.keywords)]
+        told = arguments_of(call)
         if script.reductions.made_of(draw, counted, told) and not _of_own_part(script, told):
             return Unreduced(tree.statement(call), later[0])
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import CauseInText, fresh_models, names_rank
 from grader.checks.source.edits import Edits
 from grader.checks.source.random_generators import Seeding
@@ -158,7 +159,7 @@ def sent_weights(script: Script) -> list[ast.Call]:
         if name.endswith("broadcast")
         and any(
             isinstance(n, ast.Call) and name_of(n) in ("parameters", "named_parameters", "state_dict")
-            for given in (*call.args, *(k.value for k in call.keywords))
+            for given in arguments_of(call)
             for n in script.values.closure(given)
         )
     ]
@@ -169,7 +170,7 @@ def _sends_weights(script: Script) -> bool:
     for name, call in script.calls_under("torch.distributed."):
         if "broadcast" in name or "scatter" in name:
             return True
-        for given in (*call.args, *(k.value for k in call.keywords)):
+        for given in arguments_of(call):
             parts = script.values.closure(given)
             if "shard" in name or "state_dict" in name:
                 continue

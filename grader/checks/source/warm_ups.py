@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
+from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, walk
@@ -56,7 +57,7 @@ def _by_hand(script: Script) -> Iterable[tuple[ast.expr, ast.expr]]:
         for node in walk(tree.root):
             if isinstance(node, ast.Compare) and len(node.comparators) == 1:
                 sides = (node.left, node.comparators[0])
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            elif is_quotient(node):
                 sides = (node.left, node.right)
             else:
                 continue
