@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_averaging import Average, ReductionOrder
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.syntax_nodes import block_of, name_of, walk
 from grader.model.fix import Fix
 
 _DDP = "or let `DistributedDataParallel` do it"
 _COPIES = ("clone", "detach", "float", "cpu")
-_BLOCKS = ("body", "orelse", "finalbody")
 
 
 def after_backward(script: Script, order: ReductionOrder) -> tuple[str, Fix | None]:
@@ -150,7 +149,7 @@ def _neighbours(script: Script, one: ast.AST, other: ast.AST) -> tuple[ast.stmt 
     tree = script.names.tree(one)
     if tree is not script.names.tree(other):
         return None, None
-    for block in (*_blocks(script, other), *_blocks(script, one)):
+    for block in (block_of(tree.parent, tree.statement(node)) for node in (other, one)):
         anchor = next((s for s in block if tree.inside(other, s)), None)
         moved = next((s for s in block if tree.inside(one, s)), None)
         if moved is not None and anchor is not None and moved is not anchor:
@@ -158,17 +157,9 @@ def _neighbours(script: Script, one: ast.AST, other: ast.AST) -> tuple[ast.stmt 
     return None, None
 
 
-def _blocks(script: Script, node: ast.AST) -> list[list[ast.stmt]]:
-    tree = script.names.tree(node)
-    statement = tree.statement(node)
-    above = tree.parent.get(statement)
-    found = (getattr(above, name, None) for name in _BLOCKS)
-    return [b for b in found if isinstance(b, list) and statement in b]
-
-
 def _alone(script: Script, average: ast.stmt) -> bool:
     """Whether no other statement of the block goes on with what this one has brought together."""
-    block = next((b for b in _blocks(script, average)), [])
+    block = block_of(script.names.tree(average).parent, average)
     return not any(
         isinstance(n, ast.Attribute) and n.attr == "grad" for s in block if s is not average for n in walk(s)
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.checks.source.syntax_nodes import earlier_in_block, later_in_block, name_of, start, walk
 from grader.model.fix import Fix
 
 
@@ -40,16 +40,14 @@ def steps_on_cleared(script: Script) -> Iterable[ClearedStep]:
         same = [s for s in script.updates.steps if _same(script, script.updates.stepped(s), optimizer)]
         if any(len(script.updates.entries(loop, same)) > 1 for loop in loops):
             continue  # a step that has nothing to do beside one that has
-        block = _block(script, statement)
-        before = block[: block.index(statement)] if statement in block else []
+        parent = script.names.tree(statement).parent
+        before, behind = earlier_in_block(parent, statement), later_in_block(parent, statement)
         for number, one in reversed([*enumerate(before)]):
             if _gives_gradients(script, one):
                 break
             clear = one.value if isinstance(one, ast.Expr) else None
             if isinstance(clear, ast.Call) and _clears(script, clear, optimizer):
-                yield from _cleared_step(
-                    script, clear, step, block[:number], block[block.index(statement) + 1 :]
-                )
+                yield from _cleared_step(script, clear, step, before[:number], behind)
                 break
 
 
@@ -101,13 +99,6 @@ def _cleared_step(
             f"Move {script.quote(step)} below {script.quote(later)} ({script.at(later)}).",
             edits.fix("Steps after the backward pass."),
         )
-
-
-def _block(script: Script, statement: ast.stmt) -> list[ast.stmt]:
-    """The statements among which one stands."""
-    above = script.names.tree(statement).parent.get(statement)
-    blocks = (getattr(above, name, None) for name in ("body", "orelse", "finalbody"))
-    return next((b for b in blocks if isinstance(b, list) and statement in b), [])
 
 
 def _has_closure(script: Script, step: ast.Call) -> bool:

@@ -18,9 +18,10 @@ from grader.checks.source.syntax_nodes import (
     FUNCTIONS,
     VARIABLES,
     Function,
-    ancestors,
+    earlier_in_block,
     literal,
     name_of,
+    steps_up,
     walk,
 )
 
@@ -96,22 +97,17 @@ def _of_network(script: Script, function: Function) -> bool:
 def _minds_mode(script: Script, node: ast.AST) -> bool:
     """Whether a node runs in one mode only: under a test of it, or after one that leaves."""
     tree = script.names.tree(node)
-    child = node
-    for above in ancestors(tree.parent, node):
+    for child, above in steps_up(tree.parent, node):
         test = getattr(above, "test", None) if isinstance(above, ast.If | ast.IfExp | ast.While) else None
         tests = above.values if isinstance(above, ast.BoolOp) else [test] if test is not None else []
         if any(_tells_mode(n) for one in tests for n in walk(one)):
             return True
-        for block in (getattr(above, name, None) for name in ("body", "orelse", "finalbody")):
-            if not isinstance(block, list) or child not in block:
-                continue
-            earlier = block[: block.index(child)]
-            gone = (s for s in earlier if isinstance(s, ast.If) and leaves(script.names, s.body))
-            if any(_tells_mode(n) for s in gone for n in walk(s.test)):
-                return True
+        earlier = earlier_in_block(tree.parent, child)
+        gone = (s for s in earlier if isinstance(s, ast.If) and leaves(script.names, s.body))
+        if any(_tells_mode(n) for s in gone for n in walk(s.test)):
+            return True
         if isinstance(above, FUNCTIONS):
             return False
-        child = above
     return False
 
 

@@ -12,7 +12,16 @@ from collections.abc import Iterable, Sequence
 from grader.checks.source.call_sites import Calls, CallSite
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes, leaves
-from grader.checks.source.syntax_nodes import UNKNOWN, WITHS, Function, default_of, literal, start, walk
+from grader.checks.source.syntax_nodes import (
+    UNKNOWN,
+    WITHS,
+    Function,
+    default_of,
+    earlier_in_block,
+    literal,
+    start,
+    walk,
+)
 
 _BRANCHING = (ast.If, ast.IfExp)
 _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -62,7 +71,7 @@ class _Way:
                 taken = child is above.body or (isinstance(above, ast.If) and child in above.body)
                 if self._truth(above.test) is (not taken):
                     return True
-            if any(self._leaves(earlier) for earlier in _before(child, above)):
+            if any(self._leaves(earlier) for earlier in earlier_in_block(self._tree.parent, child)):
                 return True
         return False
 
@@ -155,12 +164,3 @@ class _Way:
         only = found[0] if len(found) == 1 and given is not UNKNOWN else None
         plain = only is not None and only.kind == "assign" and not only.path
         return literal(only.value if plain and only and only.value else given)
-
-
-def _before(child: ast.AST, above: ast.AST) -> list[ast.stmt]:
-    """The statements of its block that stand before one."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(above, name, None)
-        if isinstance(block, list) and child in block:
-            return block[: block.index(child)]
-    return []

@@ -14,12 +14,21 @@ from grader.checks.source.call_sites import CallSite
 from grader.checks.source.call_ways import ways_to
 from grader.checks.source.divergence import Divergence, RankDependence
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, UNKNOWN, Loop, name_of, start, steps_up
+from grader.checks.source.syntax_nodes import (
+    FUNCTIONS,
+    LOOPS,
+    UNKNOWN,
+    Loop,
+    earlier_in_block,
+    later_in_block,
+    name_of,
+    start,
+    steps_up,
+)
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import OTHER_WRAPPERS
 
 _MAX_DEPTH = 7
-_BLOCKS = ("body", "orelse", "finalbody", "handlers")
 _ENDS = {"sys.exit", "exit", "quit", "os._exit"}
 _SWALLOWED = (
     "RuntimeError",
@@ -172,14 +181,9 @@ class EarlyExits:
 
     def _is_over(self, tree: Tree, leave: ast.AST) -> bool:
         """Whether the group has been left in good order right before."""
-        statement: ast.AST = tree.statement(leave)
-        for block in _blocks(tree.parent.get(statement)):
-            if statement in block:
-                before = block[: block.index(statement)]
-                calls = (c for s in before for c in tree.calls_within(s))
-                if any("destroy" in name_of(c) or "cleanup" in name_of(c) for c in calls):
-                    return True
-        return False
+        before = earlier_in_block(tree.parent, tree.statement(leave))
+        calls = (c for s in before for c in tree.calls_within(s))
+        return any("destroy" in name_of(c) or "cleanup" in name_of(c) for c in calls)
 
     def _bounded(self, loop: Loop) -> EarlyExit | None:
         """A loop that the ranks meet in, but whose number of rounds some of them were told otherwise."""
@@ -237,26 +241,16 @@ def _rest(tree: Tree, node: ast.AST, outer: ast.AST | None) -> list[ast.AST]:
     while above is not None and child is not outer:
         if isinstance(above, ast.Module) and isinstance(child, FUNCTIONS):
             break
-        for block in _blocks(above):
-            if child in block:
-                found += [
-                    s
-                    for s in block[block.index(child) + 1 :]
-                    if not isinstance(s, (*FUNCTIONS, ast.ClassDef))
-                ]
+        behind: list[ast.AST] = [*later_in_block(tree.parent, child)]
+        if isinstance(above, ast.Try) and isinstance(child, ast.ExceptHandler):
+            behind = [*above.handlers[above.handlers.index(child) + 1 :]]
+        found += [s for s in behind if not isinstance(s, (*FUNCTIONS, ast.ClassDef))]
         if isinstance(above, LOOPS):
             found.append(above)
         if isinstance(above, FUNCTIONS):
             break
         child, above = above, tree.parent.get(above)
     return found
-
-
-def _blocks(node: ast.AST | None) -> Iterable[list[ast.AST]]:
-    for name in _BLOCKS:
-        block = getattr(node, name, None)
-        if isinstance(block, list):
-            yield block
 
 
 def _loop_around(tree: Tree, node: ast.AST) -> Loop | None:

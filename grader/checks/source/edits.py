@@ -15,7 +15,7 @@ from grader.checks.source.joined_groups import may_lack_group
 from grader.checks.source.library_spelling import header, is_bound, spelled
 from grader.checks.source.node_text import lines_of_texts, node_lines, node_text
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN, start
+from grader.checks.source.syntax_nodes import UNKNOWN, block_of, start
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.touched_statements import touched_alone
 from grader.model.fix import Edit, Fix, mended
@@ -249,9 +249,7 @@ class Edits:
         return self._script.line(self._path(node), number)
 
     def _siblings(self, statement: ast.stmt) -> list[ast.stmt]:
-        above = self._script.names.tree(statement).parent.get(statement)
-        blocks = (getattr(above, name, None) for name in ("body", "orelse", "finalbody"))
-        return next((b for b in blocks if isinstance(b, list) and statement in b), [statement])
+        return block_of(self._script.names.tree(statement).parent, statement) or [statement]
 
     def _indent(self, statement: ast.stmt) -> str:
         """What stands before a statement that has its lines for itself; one that shares them is not for editing."""

@@ -16,7 +16,7 @@ from grader.checks.source.collectives import ALL, INIT
 from grader.checks.source.joined_groups import CONDITIONS, leads_to
 from grader.checks.source.reaching_assignments import is_main_block, leaves
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, name_of, steps_up
+from grader.checks.source.syntax_nodes import FUNCTIONS, later_in_block, name_of, steps_up
 from grader.checks.source.training_loops import DDP, SAMPLER
 from grader.model.call_site import Site
 from grader.model.finding import Location
@@ -116,9 +116,7 @@ def _after(script: Script, statement: ast.stmt) -> tuple[list[ast.stmt], bool]:
     tree = script.names.tree(statement)
     after: list[ast.stmt] = []
     for child, above in steps_up(tree.parent, statement):
-        blocks = (getattr(above, name, None) or [] for name in ("body", "orelse", "finalbody"))
-        block = next((b for b in blocks if isinstance(b, list) and child in b), [])
-        after += block[block.index(child) + 1 :] if block else []
+        after += later_in_block(tree.parent, child)
         if isinstance(above, (*FUNCTIONS, ast.Module)):
             return after, True
         if not (isinstance(above, ast.With | ast.Try) or is_main_block(above) or _asks_for_group(above)):

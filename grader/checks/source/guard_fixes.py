@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.checks.source.syntax_nodes import later_in_block, name_of, start, walk
 from grader.model.finding import Location
 from grader.model.fix import Edit, Fix
 
-_BLOCKS = ("body", "orelse", "finalbody")
 _SAYING = {"print", "save", "open", "dump", "write", "info", "log"}
 
 
@@ -133,10 +132,7 @@ def before_leaving(script: Script, calls: Sequence[ast.Call], test: ast.AST) -> 
     branch = tree.parent.get(test)
     if not isinstance(branch, ast.If) or branch.orelse or any(tree.inside(c, branch) for c in calls):
         return "", None
-    leaving, above = branch.body[-1], tree.parent.get(branch)
-    blocks: list[list[ast.stmt]] = [getattr(above, name, None) or [] for name in _BLOCKS]
-    block = next((b for b in blocks if branch in b), [])
-    behind = block[block.index(branch) + 1 :] if block else []
+    leaving, behind = branch.body[-1], later_in_block(tree.parent, branch)
     plain = [c for c in calls if tree.statement(c) in behind]
     if not plain:
         return "", None

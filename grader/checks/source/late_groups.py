@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import walk
+from grader.checks.source.syntax_nodes import earlier_in_block, walk
 from grader.model.finding import Location
 from grader.model.fix import Fix
 
@@ -25,10 +25,8 @@ def moved_up(script: Script, reached: Sequence[Location]) -> tuple[str, Fix | No
     call = started[0]
     tree, edits = script.names.tree(call), Edits(script)
     statement = tree.statement(call)
-    above = tree.parent.get(statement)
-    block = next((b for n in ("body", "orelse") if statement in (b := getattr(above, n, []) or [])), [])
     lines = {place.line for place in reached if place.path == tree.path}
-    earlier = block[: block.index(statement)] if block else []
+    earlier = earlier_in_block(tree.parent, statement)
     needs = next(
         (s for s in earlier if any(s.lineno <= n <= (s.end_lineno or s.lineno) for n in lines)), None
     )

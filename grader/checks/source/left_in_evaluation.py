@@ -14,7 +14,16 @@ from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_ways import led_to, ways_to
 from grader.checks.source.evaluation_mode import named_so
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, Loop, ancestors, end, start
+from grader.checks.source.syntax_nodes import (
+    FUNCTIONS,
+    LOOPS,
+    Loop,
+    ancestors,
+    block_of,
+    end,
+    start,
+    steps_up,
+)
 from grader.checks.source.training_loops import Draw
 
 
@@ -171,20 +180,14 @@ def _is_last(script: Script, place: ast.AST, loop: Loop) -> bool:
         if not isinstance(loop, ast.While)
         else ()
     )
-    child = place
-    for above in ancestors(tree.parent, place):
-        for block in (getattr(above, name, None) for name in ("body", "orelse", "finalbody")):
-            if (
-                isinstance(block, list)
-                and child in block
-                and isinstance(block[-1], ast.Break | ast.Return | ast.Raise)
-            ):
-                return True
+    for child, above in steps_up(tree.parent, place):
+        last = block_of(tree.parent, child)[-1:]
+        if any(isinstance(s, ast.Break | ast.Return | ast.Raise) for s in last):
+            return True
         if above is loop:
             return False
         if isinstance(above, ast.If) and any(_equals(n, counted) for n in ast.walk(above.test)):
             return True
-        child = above
     return False
 
 

@@ -19,9 +19,8 @@ from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.rank_sets import Condition, RankSet
 from grader.checks.source.rank_tests import MAIN_NAME, Conditions
 from grader.checks.source.reaching_assignments import leaves
-from grader.checks.source.syntax_nodes import FUNCTIONS, Function, name_of, start
+from grader.checks.source.syntax_nodes import FUNCTIONS, Function, block_of, name_of, start
 
-_BLOCKS = ("body", "orelse", "finalbody")
 _BRANCHES = (ast.If, ast.While)
 _MAX_DEPTH = 5
 
@@ -185,12 +184,10 @@ class Guards:
             elif isinstance(above, ast.BoolOp) and isinstance(child, ast.expr):
                 for value in above.values[: above.values.index(child)]:
                     self._note(found, value, isinstance(above.op, ast.And))
-            for name in _BLOCKS if is_statement else ():
-                block = getattr(above, name, None)
-                if isinstance(block, list) and child in block:
-                    for branch, holds in self._exits_of(block):
-                        if start(branch) < start(child) and self._stands(branch.test, holds, tests):
-                            self._note(found, branch.test, holds)
+            block = block_of(tree.parent, child) if is_statement else []
+            for branch, holds in self._exits_of(block) if block else ():
+                if start(branch) < start(child) and self._stands(branch.test, holds, tests):
+                    self._note(found, branch.test, holds)
             child, above = above, tree.parent.get(above)
         left = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None
         if left is not None and left.condition.which is not RankSet.ALL:

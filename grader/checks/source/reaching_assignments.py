@@ -16,6 +16,7 @@ from grader.checks.source.syntax_nodes import (
     Definition,
     Place,
     ancestors,
+    block_of,
     start,
     steps_up,
 )
@@ -97,13 +98,13 @@ class Scopes:
 
     def _overwrites(self, tree: Tree, later: Definition, earlier: Definition) -> bool:
         """Whether who made the earlier assignment always comes by the later one: both stand in one block."""
-        block = _block(tree, later.node) if later.kind == "assign" else None
+        block = block_of(tree.parent, later.node) if later.kind == "assign" else []
         child: ast.AST | None = earlier.node if block else None
         while child is not None and not isinstance(child, SCOPES):
-            inner = _block(tree, child)
+            inner = block_of(tree.parent, child)
             if inner is block:
                 return True
-            if inner is not None and leaves(self._names, inner):
+            if leaves(self._names, inner):
                 return False
             child = tree.parent.get(child)
         return False
@@ -134,13 +135,6 @@ class Scopes:
             if not through:
                 return False
         return True
-
-
-def _block(tree: Tree, node: ast.AST) -> list[ast.stmt] | None:
-    """The statements that one stands among; None where it is none."""
-    above = tree.parent.get(node)
-    blocks = (getattr(above, name, None) for name in ("body", "orelse", "finalbody"))
-    return next((b for b in blocks if isinstance(b, list) and node in b), None)
 
 
 def _loops_around(tree: Tree, node: ast.AST) -> set[ast.AST]:

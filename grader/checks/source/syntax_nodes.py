@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from typing import Any, TypeAlias
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -167,6 +168,22 @@ def steps_up(
     while above is not None and above is not outer and not isinstance(above, kinds):
         yield node, above
         node, above = above, parent.get(above)
+
+
+def block_of(parent: Mapping[ast.AST, ast.AST], node: ast.AST) -> list[ast.stmt]:
+    """The statements among which one stands, itself included; none around what is no statement."""
+    blocks = (getattr(parent.get(node), name, None) for name in ("body", "orelse", "finalbody"))
+    return next((block for block in blocks if isinstance(block, list) and node in block), [])
+
+
+def earlier_in_block(parent: Mapping[ast.AST, ast.AST], statement: ast.AST) -> list[ast.stmt]:
+    """Those of them that stand before it."""
+    return list(takewhile(lambda other: other is not statement, block_of(parent, statement)))
+
+
+def later_in_block(parent: Mapping[ast.AST, ast.AST], statement: ast.AST) -> list[ast.stmt]:
+    """Those of them that stand behind it."""
+    return list(dropwhile(lambda other: other is not statement, block_of(parent, statement)))[1:]
 
 
 def loop_above(

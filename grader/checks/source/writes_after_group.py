@@ -6,7 +6,7 @@ import ast
 
 from grader.checks.source.causes import CauseInText, stands_at
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS
+from grader.checks.source.syntax_nodes import FUNCTIONS, later_in_block
 from grader.model.call_site import Site
 
 _MAX_DEPTH = 4
@@ -36,14 +36,8 @@ def written_after_group(script: Script, write: ast.Call, destroyed: Site | None)
 def _below(script: Script, end: ast.Call, write: ast.Call) -> ast.stmt | None:
     """The statement after the group's end, in the same block, that writes or calls what does."""
     tree = script.names.tree(end)
-    statement = tree.statement(end)
-    above = tree.parent.get(statement)
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(above, name, None) or []
-        if statement in block:
-            after = block[block.index(statement) + 1 :]
-            return next((s for s in after if _leads_to(script, s, write, 0)), None)
-    return None
+    after = later_in_block(tree.parent, tree.statement(end))
+    return next((s for s in after if _leads_to(script, s, write, 0)), None)
 
 
 def _leads_to(script: Script, node: ast.AST, write: ast.Call, depth: int) -> bool:
