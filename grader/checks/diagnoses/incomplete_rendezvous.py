@@ -20,7 +20,6 @@ from grader.checks.run.rank_position import RankPosition
 from grader.checks.source.collectives import INIT
 from grader.checks.source.node_text import node_text
 from grader.checks.source.rank_paths import of_each_process
-from grader.checks.source.script import UNKNOWN
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.run import Ending
@@ -92,8 +91,8 @@ def _own_file(run: FailedRun) -> ast.expr | None:
     """A file to meet in that is another one in each process."""
     script = run.evidence.script
     for call in script.calls(INIT):
-        value = script.argument(call, "init_method")
-        if value is None or value is UNKNOWN:
+        value = script.given(call, "init_method")
+        if value is None:
             continue
         texts = (n.value for n in script.values.closure(value) if isinstance(n, ast.Constant))
         if any(isinstance(t, str) and t.startswith("file:") for t in texts) and of_each_process(

@@ -70,7 +70,7 @@ from grader.checks.source.equal_batches import equal_batches
 from grader.checks.source.joined_groups import in_group
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.orders_by_hand import orders_read, rows_of_own, whole_order
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.share_causes import loader_at
 from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.written_ranks import held_name
@@ -133,8 +133,8 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _given_whole(script: Script, loader: ast.Call) -> bool:
     """Whether all of what another file hands in is shuffled; that it is a share already, nothing here tells."""
-    dataset = script.argument(loader, "dataset")
-    if dataset is None or dataset is UNKNOWN or script.training.samplers(loader):
+    dataset = script.given(loader, "dataset")
+    if dataset is None or script.training.samplers(loader):
         return False
     if script.values.constant(script.argument(loader, "shuffle")) is not True:
         return False

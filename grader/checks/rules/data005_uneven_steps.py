@@ -65,7 +65,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
 from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
 from grader.checks.source.round_fixes import equal_rounds
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
@@ -108,8 +108,8 @@ def _rounds_hit(script: Script, node: ast.AST, text: str) -> Hit:
 
 
 def _unequal_shards(script: Script, loader: ast.Call) -> Iterable[Hit]:
-    size = script.argument(loader, "batch_size")
-    if size is not None and size is not UNKNOWN and differs(script, size):
+    size = script.given(loader, "batch_size")
+    if size is not None and differs(script, size):
         yield _source_hit(
             script,
             loader,

@@ -53,7 +53,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, ancestors, start, walk
+from grader.checks.source.syntax_nodes import DISPLAYS, ancestors, start, walk
 from grader.checks.source.tensor_placement import Placement
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
@@ -80,8 +80,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     placement = Placement(script)
     for wrap in script.training.wraps:
-        module = script.argument(wrap, "module")
-        if module is None or module is UNKNOWN or script.guards.alone(wrap):
+        module = script.given(wrap, "module")
+        if module is None or script.guards.alone(wrap):
             continue
         placed = placement.default_chosen or placement.placed(module)
         moves = [
@@ -176,8 +176,8 @@ def _amid_training(script: Script, move: ast.Call) -> bool:
 
 
 def _numbered(script: Script, wrap: ast.Call) -> bool:
-    ids = script.argument(wrap, "device_ids")
-    if ids is None or ids is UNKNOWN:
+    ids = script.given(wrap, "device_ids")
+    if ids is None:
         return False
     origins = script.values.origins(ids)
     return bool(origins) and all(isinstance(o, DISPLAYS) and o.elts for o in origins)

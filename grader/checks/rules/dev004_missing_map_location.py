@@ -74,8 +74,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     for call in script.calls("torch.load"):
         given = script.argument(call, "map_location")
-        path = script.argument(call, "f")
-        if path is not None and path is not UNKNOWN and script.ranks.shows_rank(path):
+        path = script.given(call, "f")
+        if path is not None and script.ranks.shows_rank(path):
             continue  # each rank's own file holds what that rank had on its own GPU
         if given is UNKNOWN or script.guards.partial(call) is not None or script.guards.alone(call):
             continue

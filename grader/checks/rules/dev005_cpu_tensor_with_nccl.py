@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.tensor_placement import MadeOn, Placement
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.precondition import Precondition
@@ -98,8 +98,8 @@ def _backends(script: Script) -> set[str]:
     """What the group may be started with; empty where it can't be told, or where torch chooses for each device."""
     found: set[str] = set()
     for call in script.calls(INIT):
-        given = script.argument(call, "backend")
-        if given is None or given is UNKNOWN:
+        given = script.given(call, "backend")
+        if given is None:
             return set()
         for origin in script.values.origins(given):
             if not isinstance(origin, ast.Constant) or not isinstance(origin.value, str):
@@ -133,12 +133,12 @@ def _gloo(script: Script, backends: set[str]) -> Iterable[Hit]:
     if backends != {"gloo"} or not script.training.wraps:
         return
     for wrap in script.training.wraps:
-        ids = script.argument(wrap, "device_ids")
-        numbered = ids is not None and ids is not UNKNOWN and all(
+        ids = script.given(wrap, "device_ids")
+        numbered = ids is not None and all(
             isinstance(o, ast.List | ast.Tuple) and o.elts for o in script.values.origins(ids)
         )  # fmt: skip
-        module = script.argument(wrap, "module")
-        if numbered or (module is not None and module is not UNKNOWN and _on_gpu(script, module)):
+        module = script.given(wrap, "module")
+        if numbered or (module is not None and _on_gpu(script, module)):
             start = script.calls(INIT)[0]
             yield Hit(
                 message=f"{script.at(start)} starts a gloo group, {script.quote(start)}, and {script.at(wrap)} wraps a "

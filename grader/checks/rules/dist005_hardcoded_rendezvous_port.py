@@ -52,7 +52,7 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.literal_ranks import environment_writes, falls_back
 from grader.checks.source.own_ranks import needs_no_launcher
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN, start
+from grader.checks.source.syntax_nodes import start
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 
@@ -125,8 +125,8 @@ def _written(script: Script) -> list[ast.AST]:
                     if isinstance(k, ast.Constant) and isinstance(v, ast.Constant)]  # fmt: skip
             found += [call] if {"MASTER_PORT", "MASTER_ADDR"} & set(keys) else []
     for call in script.calls(INIT):
-        given = script.argument(call, "init_method")
-        address = script.values.constant(given) if given is not None and given is not UNKNOWN else None
+        given = script.given(call, "init_method")
+        address = script.values.constant(given) if given is not None else None
         if isinstance(address, str) and _ADDRESS.match(address) and not falls_back(script, call):
             found.append(call)
     kept = [n for n in found if not script.guards.alone(n)]

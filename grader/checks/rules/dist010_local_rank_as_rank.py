@@ -56,8 +56,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Hint at local ranks in the place of global ones."""
     wrong: list[ast.Call] = []
     for call in script.calls(INIT, SAMPLER):
-        rank = script.argument(call, "rank")
-        if rank is None or rank is UNKNOWN or script.guards.alone(call):
+        rank = script.given(call, "rank")
+        if rank is None or script.guards.alone(call):
             continue
         size = script.argument(call, "num_replicas") or script.argument(call, "world_size")
         if script.ranks.kind(rank) == "local" and not _of_one_machine(script, size):

@@ -52,7 +52,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.call_arguments import arguments_of
+from grader.checks.source.call_arguments import arguments_of, keyword_value
 from grader.checks.source.changes_before_wrap import before_wrap
 from grader.checks.source.retyped_models import retyped
 from grader.checks.source.script import Script
@@ -231,9 +231,7 @@ def _switched(script: Script) -> Iterable[Hit]:
 
 def _converted(script: Script) -> Iterable[Hit]:
     for call in script.calls(_CONVERT):
-        given = (
-            call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "module"), None)
-        )
+        given = call.args[0] if call.args else keyword_value(call, "module")
         if given is None:
             continue
         wrap = script.replicas.wrap_of(given)

@@ -48,7 +48,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 
@@ -98,9 +98,9 @@ def _switch(script: Script, call: ast.Call) -> object:
 
 def _same_switch(script: Script, scaler: ast.Call, casts: list[ast.Call]) -> bool:
     """Whether scaler and computing type are switched by one expression: where the one is on, so is the other."""
-    given = script.argument(scaler, "enabled")
+    given = script.given(scaler, "enabled")
     switches = [script.argument(c, "enabled") for c in casts]
-    if given is None or given is UNKNOWN or isinstance(given, ast.Constant):
+    if given is None or isinstance(given, ast.Constant):
         return False
     return any(s is not None and ast.unparse(s) == ast.unparse(given) for s in switches)
 

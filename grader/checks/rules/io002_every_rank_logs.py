@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, every, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
-from grader.checks.source.call_arguments import arguments_of
+from grader.checks.source.call_arguments import arguments_of, keyword_value
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.edits import Edits
 from grader.checks.source.main_rank_blocks import put_under_main_rank
@@ -161,7 +161,7 @@ def _log_lines(script: Script) -> Iterable[ast.Call]:
 
 def _elsewhere(script: Script, call: ast.Call) -> bool:
     """`print(…, file=f)` into a file of one's own is no output of the run."""
-    target = next((k.value for k in call.keywords if k.arg == "file"), None)
+    target = keyword_value(call, "file")
     return target is not None and script.names.qualified(target) not in ("sys.stdout", "sys.stderr")
 
 

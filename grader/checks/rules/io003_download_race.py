@@ -53,6 +53,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.causes import stands_at
 from grader.checks.source.collectives import INIT
 from grader.checks.source.early_opens import EarlyOpen, opened_early
@@ -177,7 +178,7 @@ def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
     edits = Edits(script)
     for call in found:
         statement = script.names.tree(call).statement(call)
-        wanted = next((k.value for k in call.keywords if k.arg == "download"), None)
+        wanted = keyword_value(call, "download")
         test = f"if {local_rank(script, edits, call)} == 0:"
         meet = f"{edits.name('torch.distributed.barrier', call)}()"
         if wanted is not None and isinstance(statement, ast.Assign) and statement.value is call:

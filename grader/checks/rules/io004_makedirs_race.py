@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
@@ -164,7 +165,7 @@ def _fix(script: Script, made: list[ast.Call]) -> Fix | None:
 def _exist_ok(script: Script, call: ast.Call) -> bool:
     if any(k.arg is None for k in call.keywords) or len(call.args) > 2:
         return True
-    given = next((k.value for k in call.keywords if k.arg == "exist_ok"), None)
+    given = keyword_value(call, "exist_ok")
     return given is not None and script.values.constant(given) is not False
 
 
@@ -176,7 +177,7 @@ def _work(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
         for call in script.calls(name):
             yield call, call.args[position] if len(call.args) > position else None
     for call in script.calls("numpy.memmap", "numpy.lib.format.open_memmap", "h5py.File"):
-        mode = next((k.value for k in call.keywords if k.arg == "mode"), None)
+        mode = keyword_value(call, "mode")
         if mode is None:
             mode = next((a for a in call.args[1:3] if isinstance(script.values.constant(a), str)), None)
         if script.values.constant(mode) in ("w", "w+", "w-", "x") and call.args:
@@ -185,9 +186,7 @@ def _work(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
         if not isinstance(call.func, ast.Attribute) or script.graph.targets(call):
             continue
         if call.func.attr in _UNPACKING:
-            given = (
-                call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "path"), None)
-            )
+            given = call.args[0] if call.args else keyword_value(call, "path")
             yield call, given if given is not None else ast.Constant("")
         elif call.args and not _names_a_device(script, call.args[0]):
             yield call, call.args[0]

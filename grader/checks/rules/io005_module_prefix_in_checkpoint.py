@@ -53,7 +53,7 @@ from grader.checks.phrases import at, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.edits import Edits
 from grader.checks.source.framework_words import ACCELERATE
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
@@ -154,8 +154,8 @@ def _fix(script: Script, found: list[ast.AST]) -> Fix | None:
 
 
 def _taken(script: Script, save: ast.Call, parameter: str) -> Iterable[ast.AST]:
-    saved = script.argument(save, parameter)
-    if saved is None or saved is UNKNOWN:
+    saved = script.given(save, parameter)
+    if saved is None:
         return
     if parameter == "model" and script.training.wrapped(saved):
         yield save

@@ -66,7 +66,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from grader.checks.rule import Hit
-from grader.checks.source.call_arguments import arguments_of
+from grader.checks.source.call_arguments import arguments_of, keyword_value
 from grader.checks.source.call_ways import led_to_only
 from grader.checks.source.rank_paths import of_others
 from grader.checks.source.script import UNKNOWN, Script
@@ -146,7 +146,7 @@ def _keeps_state(script: Script) -> bool:
     made = script.calls_under("torch.optim.")
     for name, call in made:
         if name == "torch.optim.SGD":
-            momentum = next((k.value for k in call.keywords if k.arg == "momentum"), None)
+            momentum = keyword_value(call, "momentum")
             if momentum is not None and script.values.constant(momentum) not in (0, 0.0):
                 return True
         elif not name.startswith("torch.optim.lr_scheduler") and name.count(".") == 2:
@@ -155,8 +155,8 @@ def _keeps_state(script: Script) -> bool:
 
 
 def _holds_model(script: Script, save: ast.Call) -> bool:
-    given = script.argument(save, "obj")
-    if given is None or given is UNKNOWN:
+    given = script.given(save, "obj")
+    if given is None:
         return False
     return any(isinstance(n, ast.Call) and name_of(n) == "state_dict" for n in script.values.closure(given))
 

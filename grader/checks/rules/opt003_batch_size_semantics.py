@@ -74,7 +74,7 @@ from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.optimisation_fixes import smaller_batch
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import batch_size_of
-from grader.checks.source.syntax_nodes import UNKNOWN, name_of
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or training.framework:
         return
     for loader in training.loaders():
-        size = script.argument(loader, "batch_size")
+        size = script.given(loader, "batch_size")
         divided = script.sharding.of(loader) is Shared.YES
-        if size is None or size is UNKNOWN or not divided or not training.roles(loader).trains:
+        if size is None or not divided or not training.roles(loader).trains:
             continue
         parts = script.values.closure(size)
         said = next(

@@ -46,7 +46,6 @@ from collections.abc import Iterable
 
 from grader.checks.rule import Hit
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -62,8 +61,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         if name.startswith("torch.optim.lr_scheduler."):
             rate = script.argument(call, "max_lr")
         else:
-            rate = script.argument(call, "lr")
-        if rate is None or rate is UNKNOWN:
+            rate = script.given(call, "lr")
+        if rate is None:
             continue
         counts = [f for f in _factors(script, rate, 0) if f]
         if counts.count("all") < 2 and not ("all" in counts and "local" in counts):

@@ -81,7 +81,7 @@ from grader.checks.source.causes import lengths_of, lines
 from grader.checks.source.optimisation_fixes import length_in_helper, length_of_share
 from grader.checks.source.schedules import hurried, of_whole_set, replaced_optimizers, stepped_by
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN, name_of
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -125,8 +125,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         ):
             continue
         for name in _LENGTHS:
-            length = script.argument(call, name)
-            if length is None or length is UNKNOWN or not of_whole_set(script, length):
+            length = script.given(call, name)
+            if length is None or not of_whole_set(script, length):
                 continue
             yield Hit(
                 message=f"{script.at(length)} makes the schedule as long as one process would need, "

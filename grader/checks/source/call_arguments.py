@@ -82,6 +82,11 @@ def arguments_of(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
+def keyword_value(call: ast.Call, name: str) -> ast.expr | None:
+    """What a call is given by a keyword, None where it is not written out."""
+    return next((k.value for k in call.keywords if k.arg == name), None)
+
+
 def called_on(call: ast.Call) -> ast.expr | None:
     """What a method is called on, `model` of `model.eval()`; None where nothing stands before a dot."""
     return call.func.value if isinstance(call.func, ast.Attribute) else None

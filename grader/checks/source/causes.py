@@ -76,8 +76,8 @@ def rates_by_world(script: Script) -> Iterable[ast.AST]:
     """What counts the number of ranks into a learning rate."""
     for _, call in script.calls_under("torch.optim."):
         for name in ("lr", "max_lr", "base_lr"):
-            rate = script.argument(call, name)
-            if rate is not None and rate is not UNKNOWN:
+            rate = script.given(call, name)
+            if rate is not None:
                 yield from by_world(script, rate)
 
 
@@ -115,8 +115,8 @@ def lengths_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
         if not stands_at(script, call, site):
             continue
         for name in ("total_steps", "steps_per_epoch", "T_max", "total_iters"):
-            length = script.argument(call, name)
-            if length is not None and length is not UNKNOWN:
+            length = script.given(call, name)
+            if length is not None:
                 parts = script.values.closure(length)
                 yield from (
                     n for n in parts if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "len"
@@ -194,8 +194,8 @@ def warm_up_lengths(script: Script) -> Iterable[ast.AST]:
     for name, call in script.calls_under("torch.optim.lr_scheduler."):
         wanted = {"LinearLR": "total_iters", "ConstantLR": "total_iters", "SequentialLR": "milestones"}
         argument = wanted.get(name.rpartition(".")[2])
-        length = script.argument(call, argument) if argument else None
-        if length is not None and length is not UNKNOWN:
+        length = script.given(call, argument) if argument else None
+        if length is not None:
             yield from (n for n in script.values.closure(length) if isinstance(n, ast.BinOp))
 
 
@@ -232,8 +232,8 @@ def epoch_counts(script: Script) -> Iterable[ast.AST]:
 def rates_written(script: Script) -> Iterable[ast.AST]:
     """Learning rates, where the text writes them."""
     for _, call in script.calls_under("torch.optim."):
-        rate = script.argument(call, "lr")
-        if rate is not None and rate is not UNKNOWN:
+        rate = script.given(call, "lr")
+        if rate is not None:
             yield from _written(script, rate)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.call_arguments import called_on
+from grader.checks.source.call_arguments import called_on, keyword_value
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.training_loops import OTHER_WRAPPERS
@@ -31,7 +31,7 @@ def clipping_hooks(script: Script) -> Iterable[ast.Call]:
     """Calls that put a clip into a hook of parameters whose gradients are averaged afterwards."""
     averaged = script.training.wraps or script.calls(*OTHER_WRAPPERS) or script.averaging.all
     for call in script.called("register_hook") if averaged else ():
-        hook = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "hook"), None)
+        hook = call.args[0] if call.args else keyword_value(call, "hook")
         body = _body(script, hook) if hook is not None else None
         if body is not None and _of_parameters(script, call) and _clips(script, body):
             yield call

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN
+from grader.checks.source.syntax_nodes import DISPLAYS
 from grader.checks.source.training_loops import DDP
 
 _SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
@@ -41,8 +41,8 @@ def _given(script: Script, call: ast.Call) -> Iterable[ast.expr]:
         yield from (*call.args[:2], *keywords)
     elif name == DDP:
         for argument in ("device_ids", "output_device"):
-            ids = script.argument(call, argument)
-            if ids is not None and ids is not UNKNOWN:
+            ids = script.given(call, argument)
+            if ids is not None:
                 yield from _elements(script, ids)
     elif isinstance(call.func, ast.Attribute) and name is None and call.func.attr in ("cuda", "to"):
         yield from (*call.args[:1], *keywords)

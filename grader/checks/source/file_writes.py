@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.call_arguments import SIGNATURES
+from grader.checks.source.call_arguments import SIGNATURES, keyword_value
 from grader.checks.source.script import Script
 
 _CHECKPOINTS = {
@@ -36,11 +36,7 @@ def checkpoints(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
 def files(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
     """Calls that write another file, each with its path."""
     for call in script.calls("open"):
-        mode = (
-            call.args[1]
-            if len(call.args) > 1
-            else next((k.value for k in call.keywords if k.arg == "mode"), None)
-        )
+        mode = call.args[1] if len(call.args) > 1 else keyword_value(call, "mode")
         said = script.values.constant(mode)
         if isinstance(said, str) and said[:1] in ("w", "x") and call.args:
             yield call, call.args[0]
@@ -58,7 +54,7 @@ def appends(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
     for call in script.called("open"):
         method = isinstance(call.func, ast.Attribute) and script.names.qualified(call.func) is None
         given = [*([call.func.value] if method and isinstance(call.func, ast.Attribute) else ()), *call.args]
-        mode = given[1] if len(given) > 1 else next((k.value for k in call.keywords if k.arg == "mode"), None)
+        mode = given[1] if len(given) > 1 else keyword_value(call, "mode")
         said = script.values.constant(mode)
         if given and isinstance(said, str) and said[:1] == "a" and len(said) < 4:
             yield call, given[0]

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.arithmetic import is_scaled
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import ancestors, name_of, start, walk
 
 _PAST = "torch.autograd.grad"
@@ -18,8 +18,8 @@ _PAST = "torch.autograd.grad"
 def exchange_replaced(script: Script) -> Iterable[ast.AST]:
     """What takes the place of the wrapper's exchange or goes past it: a group, a hook, `no_sync`, `autograd.grad`."""
     for wrap in script.training.wraps:
-        group = script.argument(wrap, "process_group")
-        if group is not None and group is not UNKNOWN:
+        group = script.given(wrap, "process_group")
+        if group is not None:
             yield group
     yield from script.called("register_comm_hook")
     for tree in script.trees:

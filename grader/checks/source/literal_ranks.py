@@ -122,8 +122,8 @@ def _rounds(script: Script, call: ast.Call) -> int | None:
 
 
 def _number(script: Script, call: ast.Call, name: str) -> int | None:
-    given = script.argument(call, name)
-    if given is None or given is UNKNOWN:
+    given = script.given(call, name)
+    if given is None:
         return None
     number = script.values.constant(given)
     return number if isinstance(number, int) and not isinstance(number, bool) else None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.cuda_indices import asks_current
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import DISPLAYS
@@ -36,15 +37,11 @@ def device_choices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]
     for call in (c for c in script.all_calls() if c in likely):
         name = script.names.qualified(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) and name is None else ""
-        keyword = next((k.value for k in call.keywords if k.arg == "device"), None)
+        keyword = keyword_value(call, "device")
         if name in _SETTERS and (call.args or keyword is not None):
             yield call, call.args[0] if call.args else keyword
         elif name == "torch.device" and call.args:
-            number = (
-                call.args[1]
-                if len(call.args) > 1
-                else next((k.value for k in call.keywords if k.arg == "index"), None)
-            )
+            number = call.args[1] if len(call.args) > 1 else keyword_value(call, "index")
             yield call, number if number is not None and _is_cuda(script, call.args[0]) else call.args[0]
         elif name == DDP:
             ids = script.argument(call, "device_ids")

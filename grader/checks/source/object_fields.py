@@ -10,6 +10,7 @@ import ast
 from collections.abc import Sequence
 
 from grader.checks.source.attributes import Attributes
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
 from grader.checks.source.syntax_nodes import Definition
@@ -35,7 +36,7 @@ class ObjectFields:
             return self._calls.argument(made, attribute)
         if owner is None and name not in _NAMESPACES:
             return None
-        named = next((k.value for k in made.keywords if k.arg == attribute), None)
+        named = keyword_value(made, attribute)
         if owner is None or self._calls.method(owner, "__init__") is not None:
             return named if owner is None else None
         fields = self._fields_of(owner)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.file_writes import checkpoints, files
 from grader.checks.source.rank_paths import tells_rank
 from grader.checks.source.script import Script
@@ -116,11 +117,7 @@ def _reads_in_turn(script: Script) -> Iterable[ast.Call]:
     """Reads of one file per rank, or of all that a folder holds."""
     for name, parameter in _READERS.items():
         for call in script.calls(name):
-            path = (
-                call.args[0]
-                if call.args
-                else next((k.value for k in call.keywords if k.arg == parameter), None)
-            )
+            path = call.args[0] if call.args else keyword_value(call, parameter)
             if path is not None and _in_turn(script, path):
                 yield call
     for call in script.called("read_text", "read_bytes", "open"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.library_names import Names
 from grader.checks.source.value_sources import Values
 
@@ -28,7 +29,7 @@ def is_turn(names: Names, values: Values, call: ast.Call) -> bool:
     """Whether a broadcast comes from one rank after the other: `for r in range(world): broadcast(box[r], src=r)`."""
     if names.qualified(call.func) not in _BROADCASTS:
         return False
-    source = next((k.value for k in call.keywords if k.arg == "src"), None)
+    source = keyword_value(call, "src")
     if source is None and len(call.args) > 1:
         source = call.args[1]
     return source is not None and any(

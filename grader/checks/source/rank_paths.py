@@ -63,8 +63,8 @@ def of_others(script: Script, load: ast.Call) -> bool:
 
     Where their tensors lay, and what else was kept of that run, is not this script's business.
     """
-    path = script.argument(load, "f")
-    if path is None or path is UNKNOWN:
+    path = script.given(load, "f")
+    if path is None:
         return False
     tree = script.names.tree(load)
     words = [ast.unparse(path)]

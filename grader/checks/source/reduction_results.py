@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.source.arithmetic import QUOTIENTS, SCALING, is_quotient, is_scaled
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.data_flow import definitions, is_fresh, reads_after, sent_on, source_text
 from grader.checks.source.muted_output import muted
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, READS, VARIABLES, Loop, ancestors, name_of, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.temporary_tensors import ALIASES, MAKERS
@@ -32,8 +33,8 @@ def reductions(script: Script) -> Iterable[tuple[ast.Call, str, ast.expr]]:
     for call, name in script.collectives.direct.items():
         qualified = script.names.qualified(call.func) or ""
         if name in _IN_PLACE and qualified.startswith("torch.distributed."):
-            tensor = script.argument(call, "tensor")
-            if tensor is not None and tensor is not UNKNOWN and not _of_gradients(script, tensor):
+            tensor = script.given(call, "tensor")
+            if tensor is not None and not _of_gradients(script, tensor):
                 yield call, name, tensor
 
 
@@ -172,7 +173,7 @@ def is_mean(script: Script, node: ast.AST) -> bool:
     """A mean over this rank's samples: a loss with its default reduction, `.mean()`, a ratio of two counts."""
     if isinstance(node, ast.Call):
         name = script.names.qualified(node.func) or ""
-        reduction = next((k.value for k in node.keywords if k.arg == "reduction"), None)
+        reduction = keyword_value(node, "reduction")
         if reduction is not None:
             return False
         if name.startswith("torch.nn.functional.") and (name.endswith("loss") or "entropy" in name):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, steps_up
 from grader.checks.source.training_loops import DATA_LOADER
@@ -93,11 +94,11 @@ def _arguments(script: Script, call: ast.Call) -> Iterable[Removed]:
         if instead is not None:
             yield Removed(call, f"the argument `{keyword.arg}`", instead)
     if name in _GROUPED:
-        group = next((k.value for k in call.keywords if k.arg == "group"), None)
+        group = keyword_value(call, "group")
         if group is not None and isinstance(group, ast.Constant) and isinstance(group.value, int):
             yield Removed(call, "`group=0` for all ranks", "nothing: the group of all ranks is the default")
     if name == f"{_DIST}.barrier":
-        ids = next((k.value for k in call.keywords if k.arg == "device_ids"), None)
+        ids = keyword_value(call, "device_ids")
         if ids is not None and _is_number(script, ids):
             yield Removed(call, "`device_ids` as a number", "a list, `device_ids=[local_rank]`")
 

@@ -81,8 +81,8 @@ def _wrong_rank(script: Script, sampler: ast.Call) -> WrongShare | None:
 
 
 def _wrong_seed(script: Script, sampler: ast.Call) -> WrongShare | None:
-    seed = script.argument(sampler, "seed")
-    if seed is None or seed is UNKNOWN:
+    seed = script.given(sampler, "seed")
+    if seed is None:
         return None
     state = seeded(script, seed)
     if state not in (Seeded.BY_RANK, Seeded.NEVER):
@@ -96,8 +96,8 @@ def _wrong_seed(script: Script, sampler: ast.Call) -> WrongShare | None:
 
 
 def _repeats_by_worker(script: Script, loader: ast.Call, owner: ast.ClassDef) -> bool:
-    workers = script.argument(loader, "num_workers")
-    if workers is None or workers is UNKNOWN or script.argument(loader, "worker_init_fn") is not None:
+    workers = script.given(loader, "num_workers")
+    if workers is None or script.argument(loader, "worker_init_fn") is not None:
         return False
     number = script.values.constant(workers)
     if not isinstance(number, int) or number < 2:

@@ -142,6 +142,11 @@ class Script:
         """An argument by keyword or position: an expression, `UNKNOWN`, or None where it is not given."""
         return self.graph.argument(call, name)
 
+    def given(self, call: ast.Call, name: str) -> ast.expr | None:
+        """The same, and None as well where nobody can say which."""
+        found = self.argument(call, name)
+        return None if found is UNKNOWN else found
+
     @property
     def joins_group(self) -> bool:
         """The script is written for several processes: it starts a group, wraps a model, or a framework does.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.causes import sharding_meshes
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
@@ -46,7 +47,7 @@ def mesh_shape(script: Script, mesh: ast.AST) -> ast.Tuple | ast.List | None:
     """The display of sizes that `init_device_mesh` is given, wherever it was made; None where there is no such one."""
     if not isinstance(mesh, ast.Call) or name_of(mesh) != "init_device_mesh":
         return None
-    given = next((k.value for k in mesh.keywords if k.arg == "mesh_shape"), None)
+    given = keyword_value(mesh, "mesh_shape")
     if given is None and len(mesh.args) > 1:
         given = mesh.args[1]
     made = [o for o in script.values.origins(given) if isinstance(o, DISPLAYS)] if given is not None else []

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.causes import CauseInText, by_world, made_of_rank, names_rank, stands_at
 from grader.checks.source.node_text import node_text
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.call_site import Site
@@ -34,8 +34,8 @@ def shares_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """What tells the samplers of a loader their rank: the sampler, and where that number comes from."""
     loader = loader_at(script, site)
     for sampler in script.training.distributed_samplers(loader) if loader is not None else ():
-        rank = script.argument(sampler, "rank")
-        if rank is not None and rank is not UNKNOWN:
+        rank = script.given(sampler, "rank")
+        if rank is not None:
             yield sampler
             yield from (o for o in script.values.origins(rank) if isinstance(o, ast.expr))
 
@@ -90,16 +90,16 @@ def _source(script: Script, sampler: ast.Call) -> ast.AST | None:
 def data_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """What made the data set of a loader."""
     loader = loader_at(script, site)
-    given = script.argument(loader, "dataset") if loader is not None else None
-    if given is not None and given is not UNKNOWN:
+    given = script.given(loader, "dataset") if loader is not None else None
+    if given is not None:
         yield from (o for o in script.values.origins(given) if isinstance(o, ast.Call))
 
 
 def batch_size_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """What counts the number of ranks into the batch size of a loader."""
     loader = loader_at(script, site)
-    size = script.argument(loader, "batch_size") if loader is not None else None
-    if size is not None and size is not UNKNOWN:
+    size = script.given(loader, "batch_size") if loader is not None else None
+    if size is not None:
         yield from by_world(script, size)
 
 
@@ -156,9 +156,9 @@ def own_cuts(script: Script, site: Site | None) -> Iterable[ast.AST]:
 def dealt_anew(script: Script, site: Site | None) -> str:
     """What to write in place of shares that a loader's sampler cuts once for all epochs."""
     loader = loader_at(script, site) if any(own_cuts(script, site)) else None
-    data = script.argument(loader, "dataset") if loader is not None else None
+    data = script.given(loader, "dataset") if loader is not None else None
     batches = script.argument(loader, "batch_sampler") if loader is not None else None
-    if data is None or data is UNKNOWN or batches is not None:
+    if data is None or batches is not None:
         return (
             "Cut the shares anew in each epoch from one permutation of all samples that every rank draws alike, with "
             "the epoch as its seed. `DistributedSampler` does so once `sampler.set_epoch(epoch)` is called."
@@ -175,8 +175,8 @@ def orders_of(script: Script, loader: ast.Call | None) -> Iterable[ast.FunctionD
     if loader is None:
         return
     for name in ("sampler", "batch_sampler"):
-        given = script.argument(loader, name)
-        for origin in script.values.origins(given) if given is not None and given is not UNKNOWN else ():
+        given = script.given(loader, name)
+        for origin in script.values.origins(given) if given is not None else ():
             owner = script.graph.built_class(origin)
             for part in owner.body if owner is not None else ():
                 if isinstance(part, ast.FunctionDef) and part.name == "__iter__":

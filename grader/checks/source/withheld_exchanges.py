@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.gradient_causes import steps_held_back
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.script import Script
 from grader.checks.source.summing_hooks import hook_of
 from grader.checks.source.sync_switches import Switch, turned_off
 from grader.checks.source.syntax_nodes import name_of, walk
@@ -143,8 +143,8 @@ def _holds(script: Script, block: ast.With | ast.AsyncWith, entry: ast.AST, loop
 
 def _groups_of_one(script: Script) -> Iterable[Withheld]:
     for wrap in script.training.wraps:
-        group = script.argument(wrap, "process_group")
-        if group is None or group is UNKNOWN:
+        group = script.given(wrap, "process_group")
+        if group is None:
             continue
         made = list(_made(script, group))
         if made and all(_has_one_rank(script, call) for call in made):
