@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
+from grader.checks.source.call_sites import SPAWNS
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.spawned_numbers import is_namespace, number_taken_elsewhere
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
-_SPAWNS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
 _REFUSED = re.compile(
     r"must be an iterable, not \w+|(missing|takes) .*positional argument|can only concatenate tuple|"
     r"got multiple values for argument"
@@ -73,7 +73,7 @@ _HINT = (
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag spawned functions that can't take what they are given."""
-    for call in script.calls(*_SPAWNS):
+    for call in script.calls(*SPAWNS):
         text = _trouble(script, call)
         if text and not script.guards.alone(call):
             yield Hit(
@@ -151,7 +151,7 @@ def _counted(function: Function, given: int) -> str:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag started processes that stopped because their function could not be called."""
-    spawns = evidence.script.calls(*_SPAWNS)
+    spawns = evidence.script.calls(*SPAWNS)
     started = [r for r in evidence.trace.ranks if r.events("process")]
     wrong = [c for c in spawns if _trouble(evidence.script, c)]
     failed = []

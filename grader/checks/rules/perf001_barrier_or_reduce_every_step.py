@@ -60,6 +60,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import COMMON_REDUCING
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
 SEVERITY = Severity.HINT
 NEEDS = Precondition.GROUP
 _WAITS = {"barrier": "waits for all ranks", "monitored_barrier": "waits for all ranks"}
-_REDUCES = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object")
 _HOST = {"item", "tolist", "cpu", "numpy"}
 _SUMS = ("SUM", "AVG", "")
 _BARE_WAITS = ("torch.distributed.barrier", "torch.distributed.monitored_barrier", "torch.cuda.synchronize")
@@ -129,7 +129,7 @@ def _wait(script: Script, draw: Draw, call: ast.Call) -> str:
     waits = next((_WAITS[c.name] for c in found if c.name in _WAITS), "")
     if waits:
         return waits
-    if any(c.name in _REDUCES for c in found) and _read_on_host(script, draw, call):
+    if any(c.name in COMMON_REDUCING for c in found) and _read_on_host(script, draw, call):
         return "brings a number of all ranks together and reads it on the host"
     return ""
 
@@ -209,7 +209,9 @@ def _per_step(rank: RankTrace) -> tuple[Collective, int] | None:
     begin, end = rank.steps[0].t, rank.steps[-1].t
     for call in rank.collectives:
         waits = "barrier" in call.name
-        small = call.name in _REDUCES and (call.numel or 0) <= _SMALL and call.reduce_op.upper() in _SUMS
+        small = (
+            call.name in COMMON_REDUCING and (call.numel or 0) <= _SMALL and call.reduce_op.upper() in _SUMS
+        )
         if call.site is not None and call.named and (waits or small) and begin <= call.t <= end:
             by_site[call.site, call.name].append(call)
     for calls in by_site.values():

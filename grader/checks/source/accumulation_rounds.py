@@ -14,8 +14,8 @@ from typing import Any
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.library_names import Names
 from grader.checks.source.rank_tests import Conditions
-from grader.checks.source.sync_switches import Switch, switched
-from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.sync_switches import Switch, is_no_sync, switched
+from grader.checks.source.syntax_nodes import walk
 from grader.checks.source.value_sources import Values
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -89,10 +89,10 @@ class AccumulationRounds:
                 for context in (item.context_expr, *self._made(item.context_expr)):
                     if isinstance(context, ast.IfExp):
                         for branch, holds in ((context.body, True), (context.orelse, False)):
-                            if _is_no_sync(branch):
+                            if is_no_sync(branch):
                                 yield context.test, holds, context
                 above = tree.parent.get(block)
-                if _is_no_sync(item.context_expr) and isinstance(above, ast.If):
+                if is_no_sync(item.context_expr) and isinstance(above, ast.If):
                     yield above.test, block in above.body, block
 
     def _made(self, node: ast.expr) -> list[ast.expr]:
@@ -174,7 +174,3 @@ def _counts_rounds(node: ast.expr) -> bool:
 
 def _key(node: ast.expr) -> str:
     return ast.unparse(node)
-
-
-def _is_no_sync(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and name_of(node) == "no_sync"

@@ -5,12 +5,26 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
+from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.value_sources import Values
+
 NEW_QUOTIENTS = ("div", "divide", "true_divide")
 NEW_SCALED = (*NEW_QUOTIENTS, "mul", "multiply")
 """Methods and functions of torch that divide or multiply, and leave their own tensor as it is."""
 QUOTIENTS = (*NEW_QUOTIENTS, *(f"{name}_" for name in NEW_QUOTIENTS))
 SCALING = (*NEW_SCALED, *(f"{name}_" for name in NEW_SCALED))
 """The same with those that change their tensor."""
+
+
+def same_value(values: Values, one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one value: by how they are written, by what it is, or by where it comes from."""
+    if ast.unparse(one) == ast.unparse(other):
+        return True
+    number = values.constant(one)
+    if number is not UNKNOWN:
+        return number == values.constant(other)
+    made = {o for o in values.origins(one) if not isinstance(o, ast.arg)}
+    return bool(made) and made == {o for o in values.origins(other) if not isinstance(o, ast.arg)}
 
 
 def is_quotient(node: ast.AST | None) -> TypeGuard[ast.BinOp]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_averaging import Average, ReductionOrder
+from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import block_of, name_of, walk
 from grader.model.fix import Fix
@@ -92,7 +93,7 @@ def of_the_step(script: Script, vain: Sequence[ast.AST]) -> tuple[str, Fix | Non
     held = copy
     while isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr in _COPIES:
         held = held.func.value
-    if isinstance(copy, ast.Call) and isinstance(held, ast.Attribute) and held.attr == "grad":
+    if isinstance(copy, ast.Call) and reads_gradient(held):
         edits = Edits(script)
         edits.replace(copy, edits.text(held))
         told = f"Bring the gradient itself together, not a copy: write {script.quote(held)} instead of "
@@ -160,9 +161,7 @@ def _neighbours(script: Script, one: ast.AST, other: ast.AST) -> tuple[ast.stmt 
 def _alone(script: Script, average: ast.stmt) -> bool:
     """Whether no other statement of the block goes on with what this one has brought together."""
     block = block_of(script.names.tree(average).parent, average)
-    return not any(
-        isinstance(n, ast.Attribute) and n.attr == "grad" for s in block if s is not average for n in walk(s)
-    )
+    return not any(reads_gradient(n) for s in block if s is not average for n in walk(s))
 
 
 def _named(script: Script, node: ast.AST, statement: ast.stmt | None) -> str:

@@ -18,7 +18,7 @@ from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, VARIABLES, Function, part_of
 from grader.checks.source.syntax_tree import Tree
 
-_SPAWNS = {"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"}
+SPAWNS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
 # Methods of modules, optimizers and containers: an unknown object's `train()` is not the submission's own `train`.
 _COMMON_METHODS = {
     "add", "append", "backward", "clear", "close", "copy", "cpu", "cuda", "eval", "extend", "format", "forward", "get",
@@ -258,7 +258,7 @@ class Calls:
         targets = self.targets(call)
         name = self._names.qualified(call.func) or ""
         last = call.func.attr if isinstance(call.func, ast.Attribute) else name.rpartition(".")[2]
-        if not targets and last != "Process" and name not in _SPAWNS:
+        if not targets and last != "Process" and name not in SPAWNS:
             return
         keywords = {k.arg or "**": k.value for k in call.keywords}
         for target in targets:
@@ -267,7 +267,7 @@ class Calls:
                 self.definition(call.func.value), ast.ClassDef
             )
             yield target, CallSite(call, tuple(call.args), keywords, int(is_method and not by_class))
-        if name in _SPAWNS:
+        if name in SPAWNS:
             yield from self._started(
                 call, self.argument(call, "fn"), self.argument(call, "args"), ranked=True
             )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.edits import Edits
+from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import earlier_in_block, later_in_block, name_of, start, walk
 from grader.model.fix import Fix
@@ -107,9 +108,7 @@ def _has_closure(script: Script, step: ast.Call) -> bool:
 
 def _gives_gradients(script: Script, statement: ast.stmt) -> bool:
     """Whether gradients may come of a statement: by `backward`, or because it assigns some."""
-    return script.training.runs_backward(statement) or any(
-        isinstance(n, ast.Attribute) and n.attr == "grad" for n in walk(statement)
-    )
+    return script.training.runs_backward(statement) or any(map(reads_gradient, walk(statement)))
 
 
 def _clears(script: Script, call: ast.Call, optimizer: ast.expr) -> bool:

@@ -32,6 +32,8 @@ _SPREADING = (
 )  # fmt: skip
 REDUCING = tuple(f"torch.distributed.{n}" for n in _REDUCING)
 """Collectives that bring the ranks' values together."""
+COMMON_REDUCING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object")
+"""Those of them that scripts write for numbers and for gradients alike."""
 ALL = (*REDUCING, *(f"torch.distributed.{n}" for n in _SPREADING))
 
 _IN_ORDER = 50

@@ -12,13 +12,14 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS
 from grader.checks.source.training_loops import DDP
 
-_SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
+SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
+"""What makes a device the current one."""
 _ASKING = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
 
 
 def device_numbers(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
     """Calls that choose a CUDA device, each with the expression of its number."""
-    named = script.calls(*_SETTERS, "torch.device", DDP)
+    named = script.calls(*SETTERS, "torch.device", DDP)
     likely = {*named, *script.called("cuda", "to"), *script.calls_given("device", "device_id", "index")}
     for call in (c for c in script.all_calls() if c in likely):
         for given in _given(script, call):
@@ -35,7 +36,7 @@ def _given(script: Script, call: ast.Call) -> Iterable[ast.expr]:
     """Arguments of a call that name a device."""
     name = script.names.qualified(call.func)
     keywords = [k.value for k in call.keywords if k.arg in ("device", "device_id", "index")]
-    if name in _SETTERS:
+    if name in SETTERS:
         yield from (*call.args[:1], *keywords)
     elif name == "torch.device":
         yield from (*call.args[:2], *keywords)

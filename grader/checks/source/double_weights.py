@@ -9,7 +9,8 @@ import ast
 from collections.abc import Callable
 
 from grader.checks.source.arithmetic import is_scaled
-from grader.checks.source.gradient_weights import of_own_share, reads_gradient, sums
+from grader.checks.source.gradient_updates import reads_gradient
+from grader.checks.source.gradient_weights import of_own_share, sums
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start

@@ -13,7 +13,7 @@ from grader.checks.source.guard_fixes import above_own_test
 from grader.checks.source.reduction_fixes import in_the_foreground, on_what_is_kept
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import Script
-from grader.checks.source.temporary_tensors import lost
+from grader.checks.source.temporary_tensors import lost, runs_on
 from grader.model.call_site import Site
 from grader.model.fix import Fix
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def unwaited(script: Script, call: ast.Call) -> bool:
     """Whether a reduction runs on in the background, and its handle is thrown away or never looked at."""
-    if not _in_the_background(script, call):
+    if not runs_on(script, call):
         return False
     tree = script.names.tree(call)
     above = tree.parent.get(call)
@@ -67,7 +67,7 @@ def kept_by(script: Script, site: Site) -> tuple[str, Fix | None, tuple[ast.AST,
         if stands_at(script, one.call, site):
             return all_parts(script, one), None, (one.use,)
     for call, _, tensor in reductions(script):
-        if stands_at(script, call, site) and _in_the_background(script, call):
+        if stands_at(script, call, site) and runs_on(script, call):
             waits = tuple(script.called("wait"))
             later = f" ({listed([script.at(wait) for wait in waits])} may come too late)" if waits else ""
             hint = (
@@ -76,10 +76,6 @@ def kept_by(script: Script, site: Site) -> tuple[str, Fix | None, tuple[ast.AST,
             )
             return hint, None, waits
     return _out_of_own_test(script, site), None, ()
-
-
-def _in_the_background(script: Script, call: ast.Call) -> bool:
-    return script.values.constant(script.argument(call, "async_op")) is True
 
 
 def _out_of_own_test(script: Script, site: Site) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from grader.checks.source.arithmetic import is_scaled
 from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls
-from grader.checks.source.gradient_updates import Updates
+from grader.checks.source.gradient_updates import Updates, reads_gradient
 from grader.checks.source.library_names import Names
 from grader.checks.source.lost_values import LostValues
 from grader.checks.source.ranks import Ranks
@@ -173,7 +173,7 @@ class Averaging:
         parts = arguments_of(call)
         found = [p for p in parts if self._updates.is_gradient(p)]
         if not found and "coalesced" in name_of(call):
-            found = [p for p in parts if any(_reads_grad(n) for n in self._values.closure(p))]
+            found = [p for p in parts if any(map(reads_gradient, self._values.closure(p)))]
         return found
 
     def _is_mean(self, call: ast.Call) -> bool:
@@ -214,7 +214,7 @@ class Averaging:
 
     def _from_gradients(self, node: ast.AST) -> bool:
         # What a call makes of gradients may be a number, such as their norm.
-        return not isinstance(node, ast.Call) and any(_reads_grad(n) for n in self._values.closure(node))
+        return not isinstance(node, ast.Call) and any(map(reads_gradient, self._values.closure(node)))
 
     def _weighs(self) -> bool:
         """The loss, or a learning rate, is multiplied or divided by a number of ranks or by what all ranks counted."""
@@ -246,7 +246,3 @@ class Averaging:
                 if isinstance(node, ast.Constant) and node.value == "sum":
                     return True
         return False
-
-
-def _reads_grad(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "grad"

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.arithmetic import is_scaled
 from grader.checks.source.script import Script
+from grader.checks.source.sync_switches import is_no_sync
 from grader.checks.source.syntax_nodes import ancestors, name_of, start, walk
 
 _PAST = "torch.autograd.grad"
@@ -120,7 +121,7 @@ def steps_held_back(script: Script) -> Iterable[tuple[ast.Call, ast.AST]]:
     for tree in script.trees:
         for block in tree.withs:
             contexts = [i.context_expr for i in block.items]
-            if not any(isinstance(c, ast.Call) and name_of(c) == "no_sync" for c in contexts):
+            if not any(map(is_no_sync, contexts)):
                 continue
             backwards = [b for b in script.training.backwards if any(tree.inside(b, s) for s in block.body)]
             for step in script.updates.steps:

@@ -222,9 +222,7 @@ class Updates:
             if isinstance(func, ast.Attribute) and func.attr in _VIEWS:
                 return self.is_gradient(func.value)
             if any(w in name_of(node) for w in ("flatten", "cat", "stack")):
-                return any(
-                    isinstance(n, ast.Attribute) and n.attr == "grad" for n in self._values.closure(node)
-                )
+                return any(map(reads_gradient, self._values.closure(node)))
             return False
         if isinstance(node, ast.Name):
             for origin in self._values.origins(node):
@@ -269,15 +267,15 @@ class Updates:
             if name in _EMPTYING:
                 parts = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else ())]
                 reads = (n for p in parts for n in walk(p))
-                grads = any(
-                    (isinstance(n, ast.Attribute) and n.attr == "grad")
-                    or (isinstance(n, ast.Name) and "grad" in n.id)
-                    for n in reads
-                )
-                if grads:
+                if any(reads_gradient(n) or (isinstance(n, ast.Name) and "grad" in n.id) for n in reads):
                     yield call
             elif name != "zero_grad" and not self._calls.targets(call):
                 yield call
+
+
+def reads_gradient(node: ast.AST) -> bool:
+    """`parameter.grad`."""
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
 def _stores(tree: Tree) -> Iterable[tuple[ast.AST, ast.expr | None]]:

@@ -10,13 +10,14 @@ import ast
 from grader.checks.source.arithmetic import is_quotient, is_scaled, scales
 from grader.checks.source.call_arguments import called_on
 from grader.checks.source.causes import by_world, made_of_rank, sums_over_samples
+from grader.checks.source.collectives import COMMON_REDUCING
 from grader.checks.source.data_flow import reads_after
 from grader.checks.source.gradient_averaging import Average
+from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.recorded_losses import Cause, losses
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 
-_EXCHANGING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object")
 SUM_FORMULA = (
     "The whole batch's gradient is the sum of m/n times each rank's own: m samples of its share, n of the batch. "
     "With that weight nothing is divided afterwards."
@@ -28,15 +29,10 @@ def sums(script: Script) -> tuple[Average, ...]:
     """The exchanges of gradients: where they are so by name, or else where what is sent was made of some."""
     return script.averaging.all or tuple(
         Average(call, tensor, False)
-        for call in script.called(*_EXCHANGING)
+        for call in script.called(*COMMON_REDUCING)
         for tensor in call.args[:2]
-        if any(reads_gradient(n) for n in script.values.closure(tensor))
+        if any(map(reads_gradient, script.values.closure(tensor)))
     )
-
-
-def reads_gradient(node: ast.AST) -> bool:
-    """`parameter.grad`."""
-    return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
 def _divisions(script: Script) -> list[ast.AST]:

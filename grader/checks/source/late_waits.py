@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.collectives import REDUCING
+from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, Loop, literal, loop_above, walk
 
@@ -91,9 +92,7 @@ def _picks_one(node: ast.expr, read: list[ast.Name]) -> bool:
 def _is_started(script: Script, call: ast.Call) -> bool:
     """Whether a call starts the exchange of a gradient and goes on."""
     given = script.argument(call, "tensor")
-    of_gradient = isinstance(given, ast.expr) and any(
-        isinstance(n, ast.Attribute) and n.attr == "grad" for n in script.values.closure(given)
-    )
+    of_gradient = isinstance(given, ast.expr) and any(map(reads_gradient, script.values.closure(given)))
     return of_gradient and script.values.constant(script.argument(call, "async_op")) is True
 
 

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.call_sites import SPAWNS
 from grader.checks.source.collectives import INIT
 from grader.checks.source.reaching_assignments import is_main_block
 from grader.checks.source.script import Script
@@ -17,7 +18,6 @@ from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.written_numbers import whole
 from grader.model.finding import Severity
 
-_SPAWNS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
 _VARIABLES = {"WORLD_SIZE": "the number of processes", "RANK": "the rank", "LOCAL_RANK": "the local rank"}
 
 
@@ -64,7 +64,7 @@ def _all(script: Script) -> Iterable[Literal]:
         yield from _strides(script)
         yield from _divisions(script)
     elif "cuda" in {w for t in script.trees for w in t.constants} or script.mentioned("cuda"):
-        for call in script.calls(*_SPAWNS):
+        for call in script.calls(*SPAWNS):
             number = script.argument(call, "nprocs")
             if isinstance(number, ast.Constant) and number.value == spawned and spawned > 1:
                 text = f"{spawned} processes are started, however many GPUs there are"
@@ -93,7 +93,7 @@ def _in_handler(script: Script, node: ast.AST) -> bool:
 def _spawned(script: Script) -> int | None:
     """How many processes the script itself starts, where that is one literal number."""
     numbers = {
-        script.values.constant(n) for c in script.calls(*_SPAWNS) if (n := script.argument(c, "nprocs"))
+        script.values.constant(n) for c in script.calls(*SPAWNS) if (n := script.argument(c, "nprocs"))
     }
     number = numbers.pop() if len(numbers) == 1 else None
     if number is None or number is UNKNOWN:
@@ -163,7 +163,7 @@ def falls_back(script: Script, node: ast.AST) -> bool:
     tree = script.names.tree(node)
     for child, above in steps_up(tree.parent, node):
         # The main block runs under every launcher, too; where it starts the ranks itself, there is no other one.
-        every = is_main_block(above) and not (script.calls(*_SPAWNS) or script.called("Process"))
+        every = is_main_block(above) and not (script.calls(*SPAWNS) or script.called("Process"))
         if isinstance(above, ast.If) and child is not above.test and not every:
             words = {
                 w.value

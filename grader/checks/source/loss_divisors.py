@@ -10,10 +10,11 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.source.arithmetic import QUOTIENTS, SCALING, is_quotient, is_scaled, scales
+from grader.checks.source.arithmetic import QUOTIENTS, SCALING, is_quotient, is_scaled, same_value, scales
 from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_accumulation import Accumulation
+from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.fix import Fix
@@ -86,7 +87,7 @@ def _ranks_too(
     """A loss that is divided by the number of micro-batches, and by that of the ranks as well."""
     ranks = [f for f in factors if script.ranks.world(f)]
     others = [f for f in factors if f not in ranks]
-    if len(ranks) != 1 or not _same(script, others[0], every):
+    if len(ranks) != 1 or not same_value(script.values, others[0], every):
         return None
     [world], [other] = ranks, others
     node, divisor = next((n, d) for n, d in divisions if world in ast.walk(d))
@@ -109,14 +110,6 @@ def _factors(divisor: ast.expr) -> list[ast.expr]:
     if isinstance(divisor, ast.BinOp) and isinstance(divisor.op, ast.Mult):
         return [*_factors(divisor.left), *_factors(divisor.right)]
     return [divisor]
-
-
-def _same(script: Script, one: ast.expr, other: ast.expr) -> bool:
-    """Whether two expressions are one number, by their values or by how they are written."""
-    number = script.values.constant(one)
-    if number is not UNKNOWN:
-        return number == script.values.constant(other)
-    return ast.unparse(one) == ast.unparse(other)
 
 
 def _scales_otherwise(script: Script) -> bool:
@@ -228,7 +221,7 @@ def _plain_loss(script: Script) -> bool:
 def changes_gradients(script: Script) -> bool:
     """Whether the script does arithmetic on gradients of its own: that may be the division."""
     return any(
-        isinstance(inner, ast.Attribute) and inner.attr == "grad"
+        reads_gradient(inner)
         for tree in script.trees
         for node in walk(tree.root)
         if isinstance(node, ast.BinOp | ast.AugAssign)

@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from enum import Enum
 
 from grader.checks.source.call_arguments import keyword_value
-from grader.checks.source.cuda_indices import asks_current
+from grader.checks.source.cuda_indices import SETTERS, asks_current
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import DISPLAYS
 from grader.checks.source.training_loops import DDP
 
 _CUDA = re.compile(r"^cuda(:(\d+))?$")
-_SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
 
 
 class Named(Enum):
@@ -32,13 +31,13 @@ class Named(Enum):
 
 def device_choices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
     """Calls that choose a device, with the expression that names it (None: the current one)."""
-    named = script.calls(*_SETTERS, "torch.device", DDP)
+    named = script.calls(*SETTERS, "torch.device", DDP)
     likely = {*named, *script.called("cuda", "to"), *script.calls_given("device")}
     for call in (c for c in script.all_calls() if c in likely):
         name = script.names.qualified(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) and name is None else ""
         keyword = keyword_value(call, "device")
-        if name in _SETTERS and (call.args or keyword is not None):
+        if name in SETTERS and (call.args or keyword is not None):
             yield call, call.args[0] if call.args else keyword
         elif name == "torch.device" and call.args:
             number = call.args[1] if len(call.args) > 1 else keyword_value(call, "index")
@@ -57,13 +56,13 @@ def device_choices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]
 
 def sets_current(script: Script, call: ast.Call) -> bool:
     """Whether a call makes a device the current one."""
-    return script.names.qualified(call.func) in _SETTERS
+    return script.names.qualified(call.func) in SETTERS
 
 
 def starts_cuda(script: Script, call: ast.Call) -> bool:
     """Whether CUDA is up, with the GPUs that the process sees then, once a call has been made."""
     name = script.names.qualified(call.func) or ""
-    if name in (*_SETTERS, "torch.cuda.init", "torch.cuda.current_device", "torch.cuda.get_device_name"):
+    if name in (*SETTERS, "torch.cuda.init", "torch.cuda.current_device", "torch.cuda.get_device_name"):
         return True
     if name.startswith(("torch.cuda.manual_seed", "torch.cuda.empty_cache", "torch.cuda.memory")):
         return False  # waits until CUDA is there

@@ -11,7 +11,7 @@ import ast
 import re
 from enum import IntEnum
 
-from grader.checks.source.call_sites import Calls
+from grader.checks.source.call_sites import SPAWNS, Calls
 from grader.checks.source.library_names import Names
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, READS, UNKNOWN, literal, name_of
 from grader.checks.source.value_sources import Piece, Values
@@ -257,7 +257,7 @@ class Ranks:
             return max((self._ask(p, what, depth) for p in node.args), default=Strength.NO)
         if what == "text" and name is not None and name.startswith("os.path."):
             return max((self._ask(p, what, depth) for p in node.args), default=Strength.NO)
-        if name in ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"):
+        if name in SPAWNS:
             return Strength.NO if what == "world" else Strength.SURE
         origins = self._values.origins(node)
         if origins != (node,):

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from grader.checks.source.arithmetic import QUOTIENTS, SCALING, is_quotient, is_scaled
 from grader.checks.source.call_arguments import keyword_value
 from grader.checks.source.data_flow import definitions, is_fresh, reads_after, sent_on, source_text
+from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.muted_output import muted
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, READS, VARIABLES, Loop, ancestors, name_of, walk
@@ -261,4 +262,4 @@ def _divisor(script: Script, node: ast.expr) -> ast.expr | None:
 
 
 def _of_gradients(script: Script, tensor: ast.expr) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in script.values.closure(tensor))
+    return any(map(reads_gradient, script.values.closure(tensor)))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from grader.checks.source.byte_units import units
 from grader.checks.source.causes import made_single
+from grader.checks.source.collectives import COMMON_REDUCING
 from grader.checks.source.double_weights import weighted_twice
 from grader.checks.source.gradient_weights import (
     SUM_FORMULA,
@@ -25,7 +26,6 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, READS, ancestors, end, name_of, start
 from grader.checks.source.wrong_ranks import wrong_ranks
 
-_REDUCING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object", "send")
 _LOSS_FORMULA = (
     "Each row holds the mean over that rank's own samples: not weighted, and not reduced over the ranks."
 )
@@ -89,7 +89,7 @@ def _kept(script: Script) -> Cause | None:
 def _branch(script: Script, node: ast.AST) -> ast.If | None:
     """The outermost `if` of the round that a node stands under and what the ranks exchange later does not."""
     tree = script.names.tree(node)
-    exchanges = [c for c in tree.called(*_REDUCING) if tree.function(c) is tree.function(node)]
+    exchanges = [c for c in tree.called(*COMMON_REDUCING, "send") if tree.function(c) is tree.function(node)]
     found = None
     for above in ancestors(tree.parent, node, (*FUNCTIONS, *LOOPS)):
         if isinstance(above, ast.If) and any(start(c) > end(above) for c in exchanges):

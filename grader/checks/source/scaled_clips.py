@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.source.arithmetic import is_quotient
+from grader.checks.source.arithmetic import is_quotient, same_value
 from grader.checks.source.call_arguments import called_on
 from grader.checks.source.late_clips import measures_alone
 from grader.checks.source.script import Script
@@ -39,7 +39,7 @@ def scaled_clips(script: Script) -> Iterable[ScaledClip]:
     quotients = list(divisions(script)) if clips else []
     for backward in script.training.backwards if quotients else ():
         for scale in _scales(script, backward):
-            late = [node for node, by in quotients if _same(script, scale, by)]
+            late = [node for node, by in quotients if same_value(script.values, scale, by)]
             clip = next((c for c in clips if late and _between(script, backward, c, late)), None)
             if clip is not None:
                 yield ScaledClip(clip, backward, min(late, key=start), scale)
@@ -77,13 +77,6 @@ def _divisor(how: ast.operator, number: ast.expr) -> ast.expr | None:
     if isinstance(how, ast.Mult) and is_quotient(number):
         return number.right
     return number if isinstance(how, ast.Div) else None
-
-
-def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
-    if ast.unparse(a) == ast.unparse(b):
-        return True
-    made = [o for o in script.values.origins(a) if not isinstance(o, ast.arg)]
-    return bool(made) and set(made) == {o for o in script.values.origins(b) if not isinstance(o, ast.arg)}
 
 
 def _between(script: Script, backward: ast.Call, clip: ast.Call, late: list[ast.AST]) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.arithmetic import same_value
 from grader.checks.source.call_arguments import called_on
 from grader.checks.source.causes import CauseInText, by_world
 from grader.checks.source.script import Script
@@ -109,8 +110,8 @@ def of_whole_set(script: Script, length: ast.expr) -> bool:
             continue
         if _by_world(script, own) and not any(isinstance(p, ast.BinOp) for p in by_world(script, size)):
             continue
-        meant = any(_same(script, s, dataset) for s in sets)
-        if meant and any(_same(script, d.right, size) for d in divides):
+        meant = any(_may_be(script, s, dataset) for s in sets)
+        if meant and any(_may_be(script, d.right, size) for d in divides):
             return True
     return False
 
@@ -129,15 +130,10 @@ def stepped_by(script: Script, stepped: ast.expr) -> set[ast.AST]:
     return found
 
 
-def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
-    if isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id:
-        return True
-    if isinstance(a, ast.Attribute) and isinstance(b, ast.Attribute) and a.attr == b.attr:
-        return _same(script, a.value, b.value)  # `args.batch_size`, which is set outside the text
-    known = script.values.constant(a)
-    if isinstance(known, int) and known == script.values.constant(b):
-        return True
-    return bool(set(script.values.origins(a)) & set(script.values.origins(b)))
+def _may_be(script: Script, one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one value in some case: what makes loaders is given several sets."""
+    shared = set(script.values.origins(one)) & set(script.values.origins(other))
+    return bool(shared) or same_value(script.values, one, other)
 
 
 def hurried(script: Script) -> Iterable[CauseInText]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.arithmetic import SCALING, scales
+from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.training_loops import FULLY_SHARD
@@ -65,7 +66,7 @@ def _of_own_gradient(script: Script, node: ast.AST) -> bool:
     return any(
         isinstance(n, ast.Call)
         and name_of(n) == "to_local"
-        and any(isinstance(m, ast.Attribute) and m.attr == "grad" for m in script.values.closure(n))
+        and any(map(reads_gradient, script.values.closure(n)))
         for one in target
         for n in script.values.closure(one)
     )

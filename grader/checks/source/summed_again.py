@@ -11,6 +11,7 @@ import ast
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.gradient_averaging import Average
+from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.scaled_clips import divisions
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, ancestors
@@ -20,7 +21,7 @@ _HOOK = "register_post_accumulate_grad_hook"
 
 def summed_again(script: Script, average: Average) -> CauseInText | None:
     """Such a sum, in a hook of each backward pass or in the loop over micro-batches; None where it is taken once."""
-    if average.mean or not script.accumulations.all or not _whole_gradient(average.tensor):
+    if average.mean or not script.accumulations.all or not reads_gradient(average.tensor):
         return None
     tree = script.names.tree(average.call)
     above = list(ancestors(tree.parent, average.call))
@@ -44,11 +45,6 @@ def summed_again(script: Script, average: Average) -> CauseInText | None:
         ):
             return _repeated(script, average, found, None)
     return None
-
-
-def _whole_gradient(tensor: ast.expr) -> bool:
-    """`p.grad` itself, where gradients of all micro-batches add up."""
-    return isinstance(tensor, ast.Attribute) and tensor.attr == "grad"
 
 
 def _repeated(script: Script, average: Average, found: Accumulation, hook: ast.Call | None) -> CauseInText:

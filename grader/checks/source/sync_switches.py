@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.rank_sets import RankSet
 from grader.checks.source.rank_tests import Conditions
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax_nodes import name_of, start
 from grader.checks.source.syntax_tree import Tree
 
 _METHODS = ("set_requires_gradient_sync", "set_requires_all_reduce")
@@ -55,6 +55,11 @@ def switches(tree: Tree) -> list[Switch]:
             ]
             found += [Switch(statement, statement.value, owner, _ATTRIBUTE) for owner in owners]
     return sorted(found, key=lambda s: start(s.node))
+
+
+def is_no_sync(node: ast.AST) -> bool:
+    """`model.no_sync()`."""
+    return isinstance(node, ast.Call) and name_of(node) == "no_sync"
 
 
 def switched(

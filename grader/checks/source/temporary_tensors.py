@@ -26,12 +26,13 @@ def lost(script: Script, call: ast.Call, tensor: ast.expr) -> bool:
     tree = script.names.tree(call)
     above = tree.parent.get(call)
     waited = isinstance(above, ast.Attribute) and above.attr == "wait"
-    if not isinstance(above, ast.Expr) and not waited and not _keeps_work(script, call):
+    if not isinstance(above, ast.Expr) and not waited and not runs_on(script, call):
         return False
     return _fresh(script, tensor) and _says_something(script, tensor)
 
 
-def _keeps_work(script: Script, call: ast.Call) -> bool:
+def runs_on(script: Script, call: ast.Call) -> bool:
+    """Whether a collective is told to run on in the background."""
     return script.values.constant(script.argument(call, "async_op")) is True
 
 

@@ -14,7 +14,7 @@ from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.gradient_causes import steps_held_back
 from grader.checks.source.script import Script
 from grader.checks.source.summing_hooks import hook_of
-from grader.checks.source.sync_switches import Switch, turned_off
+from grader.checks.source.sync_switches import Switch, is_no_sync, turned_off
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.model.fix import Fix
@@ -103,7 +103,7 @@ def _always_off(script: Script) -> Iterable[Withheld]:
 def _always_held(script: Script) -> Iterable[Withheld]:
     """`with model.no_sync():` around every backward pass of a loop that steps."""
     blocks = [
-        b for tree in script.trees for b in tree.withs if any(_is_no_sync(i.context_expr) for i in b.items)
+        b for tree in script.trees for b in tree.withs if any(is_no_sync(i.context_expr) for i in b.items)
     ]
     told: set[ast.AST] = set()
     for step in script.updates.steps if blocks else ():
@@ -222,7 +222,7 @@ def _held_before_every_step(script: Script) -> Iterable[Withheld]:
                 if not isinstance(context, ast.IfExp) or not _steps_each_round(script, tree, block):
                     continue
                 branches = (context.body, context.orelse)
-                held = [branch for branch in branches if _is_no_sync(branch)]
+                held = [branch for branch in branches if is_no_sync(branch)]
                 if len(held) != 1:
                     continue
                 other = branches[1] if held[0] is branches[0] else branches[0]
@@ -261,7 +261,7 @@ def _no_sync_around(script: Script, node: ast.AST) -> ast.With | ast.AsyncWith |
     """The block around a node that holds the exchange back in any case."""
     tree = script.names.tree(node)
     for block in tree.withs:
-        if tree.inside(node, block) and any(_is_no_sync(item.context_expr) for item in block.items):
+        if tree.inside(node, block) and any(is_no_sync(item.context_expr) for item in block.items):
             return block
     return None
 
@@ -277,7 +277,3 @@ def _steps_each_round(script: Script, tree: Tree, block: ast.With | ast.AsyncWit
         for statement in above.body
     )
     return steps and clears and any(tree.inside(b, s) for b in script.training.backwards for s in block.body)
-
-
-def _is_no_sync(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and name_of(node) == "no_sync"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.gradient_weights import reads_gradient, sums
+from grader.checks.source.gradient_updates import reads_gradient
+from grader.checks.source.gradient_weights import sums
 from grader.checks.source.rank_guards import Guard
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
