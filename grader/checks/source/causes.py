@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.source.call_arguments import called_on
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import literal, name_of
+from grader.checks.source.syntax_nodes import literal, name_of, names_in
 from grader.model.call_site import Site
 from grader.model.finding import Location
 from grader.model.fix import Fix
@@ -85,7 +85,7 @@ def passed_world(script: Script, nodes: Iterable[ast.AST]) -> Iterable[ast.expr]
     """Where the number of ranks is handed to the functions of the script that these values are computed in."""
     for node in nodes:
         function = script.names.tree(node).function(node)
-        named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        named = names_in(node)
         if function is None:
             continue
         for site in script.graph.sites(function):

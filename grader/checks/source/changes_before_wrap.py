@@ -6,7 +6,7 @@ import ast
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import walk
+from grader.checks.source.syntax_nodes import names_in, walk
 
 _MOVES = ("to", "cuda", "cpu")
 
@@ -25,7 +25,7 @@ def before_wrap(script: Script, change: ast.AST, wrap: ast.Call) -> str:
         if isinstance(n, ast.Attribute) and n.attr == "module" and script.replicas.wrap_of(n) is wrap
     ]
     same = script.names.tree(wrap).scope(wrap) is script.names.tree(change).scope(change)
-    named = same and any(isinstance(n, ast.Name) and n.id == name for n in walk(statement))
+    named = same and name in names_in(statement)
     if not held and not named:
         return ""
     for node in held:

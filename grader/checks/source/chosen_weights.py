@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader.checks.source.causes import weight_saves
 from grader.checks.source.divergence import Divergence
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import end, start, walk
+from grader.checks.source.syntax_nodes import end, names_in, start, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,10 @@ def _better(test: ast.expr) -> Iterable[ast.Compare]:
 def _reduced_later(script: Script, branch: ast.If, test: ast.Compare) -> ast.Call | None:
     """A collective below that is given what the comparison is made of; counts that never are, EVAL001 tells of."""
     tree = script.names.tree(branch)
-    own = {n.id for n in walk(test) if isinstance(n, ast.Name)}
+    own = names_in(test)
     for call in script.collectives.direct:
         below = script.names.tree(call) is tree and tree.scope(call) is tree.scope(branch)
-        if (
-            below
-            and start(call) >= end(branch)
-            and own & {n.id for n in walk(call) if isinstance(n, ast.Name)}
-        ):
+        if below and start(call) >= end(branch) and own & names_in(call):
             return call
     return None
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.call_arguments import called_on, keyword_value
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.syntax_nodes import name_of, names_in, walk
 from grader.checks.source.training_loops import OTHER_WRAPPERS
 
 _CLIPS = {
@@ -76,7 +76,7 @@ def _of_parameters(script: Script, call: ast.Call) -> bool:
         if isinstance(above, ast.ListComp | ast.GeneratorExp):
             loops = list(above.generators)
         for loop in loops:
-            bound = any(isinstance(n, ast.Name) and n.id == owner.id for n in ast.walk(loop.target))
+            bound = owner.id in names_in(loop.target)
             if bound and any(
                 isinstance(n, ast.Call) and name_of(n) in _PARAMETERS for n in ast.walk(loop.iter)
             ):

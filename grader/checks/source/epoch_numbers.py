@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import LOOPS, name_of, start, steps_up, walk
+from grader.checks.source.syntax_nodes import LOOPS, names_bound_in, names_in, start, steps_up, walk
 from grader.checks.source.written_ranks import held_name
 
 _COUNTING = {"range", "tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"}
@@ -144,7 +144,7 @@ def _number(script: Script, loop: ast.For, edits: Edits) -> str:
 def _read(script: Script, loop: ast.For, made: ast.Call) -> str:
     """A variable read in a loop that can be nothing but what one call made."""
     tree = script.names.tree(loop)
-    stored = {name_of(n) for n in walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    stored = names_bound_in(loop)
     found = [
         node
         for statement in loop.body
@@ -152,7 +152,7 @@ def _read(script: Script, loop: ast.For, made: ast.Call) -> str:
         if isinstance(node, ast.Name | ast.Attribute)
         and isinstance(node.ctx, ast.Load)
         and tree.function(node) is tree.function(loop)
-        and not stored & {n.id for n in walk(node) if isinstance(n, ast.Name)}
+        and not stored & names_in(node)
         and script.values.origins(node) == (made,)
     ]
     return ast.unparse(min(found, key=start)) if found else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.counted_right import compares
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import default_of, name_of, walk
+from grader.checks.source.syntax_nodes import default_of, name_of, names_in, walk
 
 _KEEPING_ONE = {"MAX", "MIN", "PRODUCT"}
 
@@ -48,7 +48,7 @@ def _handed(
 
 def _counts_right(script: Script, call: ast.Call, tensor: ast.expr) -> bool:
     """Whether right predictions are counted into a tensor, where the call stands."""
-    held = {n.id for n in walk(tensor) if isinstance(n, ast.Name)}
+    held = names_in(tensor)
     held |= {n.id for n in script.values.closure(tensor) if isinstance(n, ast.Name)}
     for node in walk(script.names.tree(call).scope(call)):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):

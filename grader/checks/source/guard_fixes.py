@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import later_in_block, name_of, start, walk
+from grader.checks.source.syntax_nodes import later_in_block, name_of, names_bound_in, names_in, start, walk
 from grader.model.finding import Location
 from grader.model.fix import Edit, Fix
 
@@ -26,10 +26,8 @@ def out_of_test(script: Script, call: ast.Call, summary: str) -> Fix | None:
     if len(branch.body) == 1:
         edits.rewrite(branch, text)
         return edits.fix(summary)
-    stored = {
-        n.id for s in branch.body for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-    if stored & {n.id for n in walk(statement) if isinstance(n, ast.Name)}:
+    stored = names_bound_in(*branch.body)
+    if stored & names_in(statement):
         return None
     if statement is branch.body[0]:
         edits.before(branch, text)
@@ -57,7 +55,7 @@ def value_of_all(script: Script, call: ast.Call, test: ast.AST) -> tuple[str, Fi
     first = isinstance(branch, ast.If) and bool(branch.body) and branch.body[0] is statement
     if not first or not isinstance(branch, ast.If) or not isinstance(statement, ast.Assign):
         return "", None
-    bound = {n.id for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
+    bound = names_in(*statement.targets)
     other = {n.id for s in (branch.test, *branch.orelse) for n in walk(s) if isinstance(n, ast.Name)}
     if statement.value is not call or bound & other:
         return "", None
@@ -137,8 +135,8 @@ def before_leaving(script: Script, calls: Sequence[ast.Call], test: ast.AST) -> 
     if not plain:
         return "", None
     made = [s for s in behind if start(s) < start(plain[-1])]
-    bound = {n.id for s in made for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    if bound & {n.id for c in plain for n in walk(c) if isinstance(n, ast.Name)} or len(plain) < len(calls):
+    bound = names_bound_in(*made)
+    if bound & names_in(*plain) or len(plain) < len(calls):
         return "", None
     texts = [edits.text(c) for c in plain]
     edits.before(leaving, *texts)
@@ -155,9 +153,9 @@ def above_own_test(script: Script, call: ast.Call, branch: ast.If) -> str:
     statement = script.names.tree(call).statement(call)
     if statement not in branch.body or statement.end_lineno != statement.lineno:
         return ""
-    used = {n.id for n in walk(statement) if isinstance(n, ast.Name)}
+    used = names_in(statement)
     for earlier in branch.body[: branch.body.index(statement)]:
-        if used & {n.id for n in walk(earlier) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+        if used & names_bound_in(earlier):
             return ""
     rest = (
         "all ranks call it then, and decide by what it gives them."

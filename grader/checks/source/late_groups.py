@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import earlier_in_block, walk
+from grader.checks.source.syntax_nodes import earlier_in_block, names_bound_in, names_in
 from grader.model.finding import Location
 from grader.model.fix import Fix
 
@@ -34,10 +34,8 @@ def moved_up(script: Script, reached: Sequence[Location]) -> tuple[str, Fix | No
     if needs is None or not isinstance(statement, ast.Expr):
         return f"{told}: move it above this line, to the start of what every rank runs.", None
     between = earlier[earlier.index(needs) :]
-    stored = {
-        n.id for s in between for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-    if stored & {n.id for n in walk(statement) if isinstance(n, ast.Name)}:
+    stored = names_bound_in(*between)
+    if stored & names_in(statement):
         edits.give_up()
     edits.before(needs, edits.text(statement))
     edits.remove(statement)

@@ -21,6 +21,7 @@ from grader.checks.source.syntax_nodes import (
     ancestors,
     block_of,
     end,
+    names_in,
     start,
     steps_up,
 )
@@ -175,11 +176,7 @@ def _within(script: Script, call: ast.Call, loop: Loop) -> bool:
 def _is_last(script: Script, place: ast.AST, loop: Loop) -> bool:
     """Whether a round that comes here is the last one: it leaves the loop, or is asked for by its number."""
     tree = script.names.tree(place)
-    counted = (
-        {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-        if not isinstance(loop, ast.While)
-        else ()
-    )
+    counted = names_in(loop.target) if not isinstance(loop, ast.While) else ()
     for child, above in steps_up(tree.parent, place):
         last = block_of(tree.parent, child)[-1:]
         if any(isinstance(s, ast.Break | ast.Return | ast.Raise) for s in last):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_tests import MAIN_NAME
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import WITHS, Function, name_of, start, walk
+from grader.checks.source.syntax_nodes import WITHS, Function, name_of, names_bound_in, start, walk
 from grader.checks.source.written_ranks import main_rank_test
 
 _SHARED_WORK = {"next", "step", "backward", "zero_grad", "update", "state_dict", "full_state_dict"}
@@ -41,7 +41,7 @@ def _stands_alone(script: Script, statement: ast.stmt) -> bool:
     if not isinstance(statement, (ast.Expr, *WITHS)) or script.collectives.inside(statement):
         return False
     tree = script.names.tree(statement)
-    held = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    held = names_bound_in(statement)
     used = (n for name in held for n in tree.loads.get(name, ()))
     if any(not tree.inside(n, statement) and tree.scope(n) is tree.scope(statement) for n in used):
         return False

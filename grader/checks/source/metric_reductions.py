@@ -16,7 +16,16 @@ from grader.checks.source.collected_values import GROWING
 from grader.checks.source.collectives import REDUCING, Collectives
 from grader.checks.source.library_names import Names
 from grader.checks.source.rank_messages import is_message, is_turn
-from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, end, loop_above, name_of, start, walk
+from grader.checks.source.syntax_nodes import (
+    FUNCTIONS,
+    UNKNOWN,
+    end,
+    loop_above,
+    name_of,
+    names_in,
+    start,
+    walk,
+)
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Draw, Training
 from grader.checks.source.value_sources import Values
@@ -163,7 +172,7 @@ class Reductions:
         return tree.statement(min(later, key=start)) if later else None
 
     def _reads_itself(self, name: str, value: ast.expr | None) -> bool:
-        return value is not None and any(isinstance(n, ast.Name) and n.id == name for n in walk(value))
+        return value is not None and name in names_in(value)
 
     def _reducing_calls(self) -> list[ast.Call]:
         if self._reducing is None:

@@ -10,7 +10,7 @@ import ast
 from grader.checks.source.edits import Edits
 from grader.checks.source.left_in_evaluation import Left
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Loop, walk
+from grader.checks.source.syntax_nodes import Loop, names_bound_in
 from grader.model.fix import Fix
 
 
@@ -52,7 +52,7 @@ def in_evaluation_mode(script: Script, loop: Loop, network: ast.expr, off: bool)
 def _changes(loop: Loop, name: str) -> bool:
     """Whether a loop gives what it evaluates another meaning on its way."""
     first = name.partition(".")[0]
-    return any(isinstance(n, ast.Name) and n.id == first and isinstance(n.ctx, ast.Store) for n in walk(loop))
+    return first in names_bound_in(loop)
 
 
 def gradients_named(script: Script) -> bool:

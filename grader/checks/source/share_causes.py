@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from grader.checks.source.causes import CauseInText, by_world, made_of_rank, names_rank, stands_at
 from grader.checks.source.node_text import node_text
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax_nodes import name_of, names_in
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.call_site import Site
 
@@ -228,7 +228,7 @@ def batch_cuts(script: Script) -> Iterable[ast.Subscript]:
     for draw in script.training.draws:
         if not draw.trains or not isinstance(draw.loop, ast.For | ast.AsyncFor):
             continue
-        drawn = {n.id for n in ast.walk(draw.loop.target) if isinstance(n, ast.Name)}
+        drawn = names_in(draw.loop.target)
         for statement in draw.loop.body:
             for node in ast.walk(statement):
                 if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):

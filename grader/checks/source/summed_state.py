@@ -6,7 +6,7 @@ import ast
 
 from grader.checks.source.arithmetic import SCALING, is_scaled
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax_nodes import name_of, names_in
 from grader.checks.source.syntax_tree import Tree
 
 _STATE = {"buffers", "named_buffers", "parameters", "named_parameters"}
@@ -29,7 +29,7 @@ def summed_state(script: Script, call: ast.Call, name: str, tensor: ast.expr) ->
 
 
 def _binds(target: ast.expr, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target))
+    return name in names_in(target)
 
 
 def _of_network(given: ast.expr) -> bool:

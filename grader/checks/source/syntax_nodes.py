@@ -149,6 +149,17 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         stack += children(current)
 
 
+def names_in(*nodes: ast.AST) -> set[str]:
+    """The plain names that stand in nodes, read or bound."""
+    return {part.id for node in nodes for part in walk(node) if isinstance(part, ast.Name)}
+
+
+def names_bound_in(*nodes: ast.AST) -> set[str]:
+    """Those of them that get a value there."""
+    parts = (part for node in nodes for part in walk(node) if isinstance(part, ast.Name))
+    return {name.id for name in parts if isinstance(name.ctx, ast.Store)}
+
+
 def ancestors(
     parent: Mapping[ast.AST, ast.AST], node: ast.AST, outer: ast.AST | Kinds | None = None
 ) -> Iterator[ast.AST]:
