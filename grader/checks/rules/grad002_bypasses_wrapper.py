@@ -56,10 +56,9 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.bare_models import bare_returns, wrapper_around
 from grader.checks.source.edits import Edits
 from grader.checks.source.handed_before_wrap import handed_before_wrap
-from grader.checks.source.inner_modules import wrapper_around
-from grader.checks.source.returned_models import bare_returns
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.written_ranks import held_name

@@ -68,7 +68,7 @@ from grader.checks.source.call_arguments import called_on
 from grader.checks.source.causes import lines
 from grader.checks.source.cleared_gradients import steps_on_cleared
 from grader.checks.source.edits import Edits
-from grader.checks.source.scaled_clips import scaled_clips
+from grader.checks.source.gradient_clipping import scaled_clips
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop, ancestors, start
 from grader.checks.source.uncalled_methods import parentheses, uncalled

@@ -64,7 +64,7 @@ from grader.checks.source.gradient_causes import never_true, scaled_hooks, surel
 from grader.checks.source.misplaced_averages import misplaced
 from grader.checks.source.scalar_means import scalar_means
 from grader.checks.source.script import Script
-from grader.checks.source.shard_sums import adds_parts
+from grader.checks.source.sharded_gradients import adds_parts
 from grader.checks.source.summed_again import summed_again
 from grader.checks.source.summing_hooks import summing_hooks
 from grader.model.finding import Severity

@@ -54,10 +54,9 @@ from collections.abc import Iterable
 
 from grader.checks.rule import Hit
 from grader.checks.source.average_fixes import clip_later
-from grader.checks.source.clipping_hooks import after_backward, clipping_hooks
-from grader.checks.source.late_clips import step_above
+from grader.checks.source.gradient_clipping import after_backward, clipping_hooks, step_above
 from grader.checks.source.script import Script
-from grader.checks.source.shard_norms import OwnNorm, norms_of_own_parts
+from grader.checks.source.sharded_gradients import OwnNorm, norms_of_own_parts
 from grader.checks.source.syntax_nodes import ancestors, start
 from grader.model.finding import Severity
 

@@ -1,4 +1,4 @@
-"""Where a value goes after a line: the names it is passed on to, and the places that use them; what it is made of.
+"""Where a value goes after a line: the names it is passed on to, the places that use them, and where it has an effect.
 
 Forward, by names, inside a function and up into those that called it. It takes more places than a value really reaches
 where branches or loops part them, so a rule that looks for a place where something is *done* errs towards silence, and
@@ -15,6 +15,10 @@ from grader.checks.source.syntax_nodes import LOOPS, READS, Definition, ancestor
 from grader.checks.source.syntax_tree import Tree
 
 _MAX_DEPTH = 3
+_SAYING = {
+    "print", "info", "log", "warning", "debug", "add_scalar", "add_scalars", "log_metrics", "log_metric", "write",
+    "append", "set_postfix", "set_description", "update", "format",
+}  # fmt: skip
 
 
 def source_text(node: ast.AST) -> str:
@@ -160,3 +164,27 @@ def all_parts(script: Script, node: ast.expr, but: Callable[[ast.AST], bool] | N
         for origin in script.values.origins(attribute):
             found |= dict.fromkeys(script.values.parts(origin, but))
     return list(found)
+
+
+def use_of(script: Script, node: ast.expr) -> ast.AST | None:
+    """Where a value has an effect: it is said, recorded, returned from the script's sight, or decides what happens."""
+    tree = script.names.tree(node)
+    child: ast.AST = node
+    above = tree.parent.get(node)
+    while above is not None and not isinstance(child, ast.stmt):
+        if isinstance(above, ast.Call) and child is not above.func and name_of(above) in _SAYING:
+            return above
+        if isinstance(above, ast.Call) and child is not above.func and name_of(above) == "step":
+            return above
+        if isinstance(above, ast.If | ast.While) and child is above.test:
+            return above if _decides(script, tree, above) else None
+        child, above = above, tree.parent.get(above)
+    return None
+
+
+def _decides(script: Script, tree: Tree, branch: ast.If | ast.While) -> bool:
+    if script.conditions.of(branch.test).partial:
+        return False
+    if any(tree.inside(e, branch) for e in tree.exits):
+        return True
+    return any(bool(script.collectives.inside(s)) for s in branch.body)

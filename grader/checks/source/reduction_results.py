@@ -12,14 +12,13 @@ from collections.abc import Iterable
 
 from grader.checks.source.arithmetic import QUOTIENTS, SCALING, is_quotient, is_scaled
 from grader.checks.source.call_arguments import keyword_value
-from grader.checks.source.data_flow import definitions, is_fresh, reads_after, sent_on, source_text
+from grader.checks.source.data_flow import definitions, is_fresh, reads_after, sent_on, source_text, use_of
 from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.muted_output import muted
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, READS, VARIABLES, Loop, ancestors, name_of, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.temporary_tensors import ALIASES, MAKERS
-from grader.checks.source.value_uses import use_of
 
 _ROOTED = ("reduce",)
 _IN_PLACE = ("all_reduce", "reduce", "broadcast")

@@ -11,8 +11,8 @@ import ast
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.gradient_averaging import Average
+from grader.checks.source.gradient_clipping import divisions
 from grader.checks.source.gradient_updates import reads_gradient
-from grader.checks.source.scaled_clips import divisions
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, ancestors
 

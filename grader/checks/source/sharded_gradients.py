@@ -1,7 +1,8 @@
-"""Gradients of a sharded model that each rank scales by the norm of its own part of them.
+"""Gradients of a sharded model of which each rank takes its own part for the whole: scaled by a norm of it, or summed.
 
 `grad.to_local()` gives the part that this rank holds. A norm over such parts is another number on every rank, until a
 collective has added the squares up: what nothing brings together scales the parts of one gradient by several factors.
+A sum over the ranks adds up parts of one parameter that do not belong together.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.arithmetic import SCALING, scales
+from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
@@ -18,6 +20,7 @@ from grader.checks.source.training_loops import FULLY_SHARD
 
 _NORMS = {"norm", "vector_norm", "square", "pow", "dot", "vdot"}
 _BRINGING = {"full_tensor", "redistribute"}
+_SUMS = ("all_reduce", "all_reduce_coalesced", "reduce")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +95,20 @@ def _made_of_norms(made: list[ast.Call | ast.BinOp], norms: list[ast.Call | ast.
     """The norms, and what they were added up to."""
     inner = set(norms)
     return [*norms, *(m for m in made if m not in inner and not inner.isdisjoint(walk(m)))]
+
+
+def adds_parts(script: Script, average: Average) -> ast.Call | None:
+    """The call that shards the model where an average adds up its parts; None where it doesn't.
+
+    Over a group of their own the copies of one part may meet, and a replicated DTensor is whole on every rank.
+    """
+    sharded = script.calls(*FULLY_SHARD)
+    if (
+        not sharded
+        or script.collectives.direct.get(average.call) not in _SUMS
+        or script.mentioned("Replicate")
+    ):
+        return None
+    made = (n for n in script.values.closure(average.tensor) if isinstance(n, ast.Call | ast.Attribute))
+    local = any(name_of(n) == ("to_local" if isinstance(n, ast.Call) else "_local_tensor") for n in made)
+    return sharded[-1] if local else None
