@@ -18,7 +18,7 @@ from grader.checks.phrases import count, listed, place, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.left_loops import uneven_loop
 from grader.checks.run.loop_divergence import left_epoch
-from grader.checks.source.round_fixes import equal_rounds
+from grader.checks.source.uneven_rounds import equal_rounds
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 36

@@ -23,7 +23,7 @@ from grader.checks.run.failed_run import FailedRun
 from grader.checks.run.unfinished_reductions import without_gradient
 from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import lines
-from grader.checks.source.layer_choices import chosen_by_chance
+from grader.checks.source.changing_models import chosen_by_chance
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 

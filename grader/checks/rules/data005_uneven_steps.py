@@ -64,9 +64,8 @@ from grader.checks.phrases import ranks as ranks_of
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
 from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
-from grader.checks.source.round_fixes import equal_rounds
 from grader.checks.source.script import Script
-from grader.checks.source.uneven_rounds import uneven_rounds
+from grader.checks.source.uneven_rounds import equal_rounds, uneven_rounds
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 

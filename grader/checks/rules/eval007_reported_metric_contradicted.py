@@ -48,10 +48,9 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import told_once
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.counted_right import share_of_right
 from grader.checks.source.kept_weights import kept_without_copy
 from grader.checks.source.repeated_sums import repeated_sums
-from grader.checks.source.reported_figures import FIGURES, computed_at, entries
+from grader.checks.source.reported_figures import FIGURES, computed_at, entries, share_of_right
 from grader.checks.source.score_causes import score_cause
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of

@@ -58,10 +58,10 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.average_fixes import divided
+from grader.checks.source.averages_by_hand import misplaced
 from grader.checks.source.causes import lines
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_causes import never_true, scaled_hooks, surely_wrapped
-from grader.checks.source.misplaced_averages import misplaced
 from grader.checks.source.scalar_means import scalar_means
 from grader.checks.source.script import Script
 from grader.checks.source.sharded_gradients import adds_parts

@@ -53,10 +53,9 @@ from typing import TYPE_CHECKING
 
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.call_arguments import arguments_of, keyword_value
-from grader.checks.source.changes_before_wrap import before_wrap
-from grader.checks.source.retyped_models import retyped
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.wrapped_model_changes import before_wrap, retyped
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 

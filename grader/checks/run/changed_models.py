@@ -10,8 +10,7 @@ from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.replica_comparison import compare_gradients
 from grader.checks.source.causes import CauseInText
-from grader.checks.source.gradient_switches import switched_on
-from grader.checks.source.layer_changes import made_later
+from grader.checks.source.changing_models import made_later, switched_on
 from grader.checks.source.script import Script
 from grader.model.run import Ending
 from grader.model.trace import RankTrace, Wrap

@@ -13,11 +13,10 @@ from grader.checks.run.epoch_shards import EpochShards, Shard
 from grader.checks.run.failed_run import FailedRun
 from grader.checks.run.rank_position import Fate, RankPosition
 from grader.checks.run.sample_ledger import Stream
-from grader.checks.source.round_fixes import equal_rounds
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop, loop_above
 from grader.checks.source.syntax_tree import Tree
-from grader.checks.source.uneven_rounds import uneven_rounds
+from grader.checks.source.uneven_rounds import equal_rounds, uneven_rounds
 from grader.model.finding import Location
 from grader.model.trace import Pass
 

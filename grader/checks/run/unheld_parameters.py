@@ -9,7 +9,7 @@ from grader.checks.phrases import count, listed, told_once
 from grader.checks.rule import Hit
 from grader.checks.run.discarded_tensors import discarded
 from grader.checks.source.causes import lines
-from grader.checks.source.layer_changes import made_later
+from grader.checks.source.changing_models import made_later
 from grader.checks.source.name_tests import PrefixedTest, missed_prefix
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start

@@ -1,20 +1,23 @@
 """What keeps an average of gradients that a script makes by itself from reaching a step.
 
-Asked where a run has shown that ranks stepped apart, or that their weights are; decides nothing.
+Asked where a run has shown that ranks stepped apart, or that their weights are; decides nothing. Of averages that a
+round makes at the wrong moment it claims nothing where another one of the same round may be what the step uses.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from itertools import takewhile
 
+from grader.checks.source.average_fixes import after_backward
 from grader.checks.source.backward_causes import reduced_loss
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.edits import Edits
+from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.late_waits import late_wait
-from grader.checks.source.misplaced_averages import misplaced_averages
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import ancestors, name_of
+from grader.checks.source.syntax_nodes import ancestors, name_of, start
 from grader.checks.source.syntax_tree import Tree
 from grader.model.fix import Fix
 
@@ -88,3 +91,34 @@ def _always(script: Script, test: ast.If) -> Fix | None:
         return None
     edits.rewrite(test, edits.text(alone.value))
     return edits.fix("Averages before every step.")
+
+
+def misplaced_averages(script: Script) -> Iterable[CauseInText]:
+    """All of them, one for each collective."""
+    return (found for one in script.averaging.all if (found := misplaced(script, one)) is not None)
+
+
+def misplaced(script: Script, average: Average) -> CauseInText | None:
+    """What is wrong with the moment of an average: the call that makes it, then its collective."""
+    order = script.averaging.order(average)
+    if order is None or len(order.backwards) != 1 or len(order.steps) != 1:
+        return None
+    made = script.updates.entries(order.around, [a.call for a in script.averaging.all])
+    (backward,), (step,) = order.backwards, order.steps
+    tree = script.names.tree(order.around)
+    if any(tree.inside(one, entry) for one in made for entry in (backward, step)):
+        return None
+    at, last = script.at(order.average), script.at(step)
+    if start(backward) < start(step) and all(start(step) < start(one) for one in made):
+        says = (
+            f"{at} averages gradients after the optimizer has stepped in {last}: that step used this rank's own "
+            "gradients, and what is averaged now is thrown away."
+        )
+    elif start(backward) < start(step) and all(start(one) < start(backward) for one in made):
+        says = (
+            f"{at} averages gradients before {script.at(backward)} makes those of this round, so the step in {last} "
+            "uses what was never averaged."
+        )
+    else:
+        return None
+    return CauseInText((order.average, average.call), says, *after_backward(script, order))

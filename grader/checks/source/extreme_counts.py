@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.counted_right import compares
+from grader.checks.source.reported_figures import compares
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import default_of, name_of, names_in, walk
 

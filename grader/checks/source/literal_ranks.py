@@ -13,9 +13,8 @@ from grader.checks.source.call_sites import SPAWNS
 from grader.checks.source.collectives import INIT
 from grader.checks.source.reaching_assignments import is_main_block
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN, ancestors, name_of, start, steps_up
+from grader.checks.source.syntax_nodes import UNKNOWN, ancestors, name_of, start, steps_up, whole
 from grader.checks.source.training_loops import SAMPLER
-from grader.checks.source.written_numbers import whole
 from grader.model.finding import Severity
 
 _VARIABLES = {"WORLD_SIZE": "the number of processes", "RANK": "the rank", "LOCAL_RANK": "the local rank"}

@@ -17,9 +17,8 @@ from grader.checks.source.library_names import Names
 from grader.checks.source.rank_sets import NOTHING, OPPOSITE, Condition, RankSet, all_of, any_of
 from grader.checks.source.ranks import RANK_VARIABLES, WORLD_VARIABLES, Ranks, Strength, key_or_name
 from grader.checks.source.reaching_assignments import Scopes
-from grader.checks.source.syntax_nodes import FUNCTIONS, literal, name_of
+from grader.checks.source.syntax_nodes import FUNCTIONS, literal, name_of, whole
 from grader.checks.source.value_sources import Values
-from grader.checks.source.written_numbers import whole
 
 MAIN_NAME = re.compile(
     r"(^|_)(is_?)?(main|master|primary|chief|root|lead|rank_?(zero|0)|global_zero|process_zero)(_?(process|rank|proc|worker|node|gpu))?$"

@@ -114,6 +114,7 @@ _SKIPPED = {
     "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "n",
     "name", "op", "ops", "rest", "s", "simple", "tag", "type_comment", "type_ignores",
 }  # fmt: skip
+_MOST_DIGITS = 18
 FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 
 
@@ -235,6 +236,13 @@ def literal(node: ast.AST) -> object:
         number = node.operand.value
         return -number if isinstance(number, int | float) else UNKNOWN
     return UNKNOWN
+
+
+def whole(text: str) -> int | None:
+    """The whole number that a text is, `-` in front or not; None for any other text, and for one of many digits."""
+    digits = text.removeprefix("-")
+    # Letters of other scripts count as digits, too, and some of them (`²`) are none to `int`.
+    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
 
 
 def items_of(origin: ast.AST, key: object) -> Iterator[ast.expr]:

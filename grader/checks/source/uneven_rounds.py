@@ -1,14 +1,17 @@
-"""Training loops that the text itself makes longer on some ranks than on others."""
+"""Training loops that the text itself makes longer on some ranks than on others, and their numbers without the rank."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.causes import names_rank
+from grader.checks.source.edits import Edits
 from grader.checks.source.rank_dependent_shares import differs
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import loop_above
+from grader.checks.source.syntax_nodes import LOOPS, loop_above
 from grader.checks.source.training_loops import Draw
+from grader.model.fix import Fix
 
 
 def uneven_rounds(script: Script) -> Iterable[tuple[ast.AST, str]]:
@@ -61,3 +64,31 @@ def _unequal_rounds(script: Script) -> Iterable[tuple[ast.AST, str]]:
             if told is not None and script.guards.partial(loop) is None:
                 text = f"{script.at(loop)} goes on for more rounds on some ranks than on others: {script.quote(told)}."
                 yield told, text
+
+
+def equal_rounds(script: Script, node: ast.AST) -> tuple[str, Fix | None]:
+    """What to write for a bound of a loop that differs by rank, and the edit; "" where that is not plain."""
+    for part in ast.walk(_bounds(node)):
+        kept: ast.expr | None = None
+        if isinstance(part, ast.IfExp) and names_rank(script, part.test):
+            kept = part.orelse
+        elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Sub):
+            left, right = names_rank(script, part.left), names_rank(script, part.right)
+            kept = (
+                part.left
+                if right and not left
+                else part.right
+                if left and isinstance(part.op, ast.Add)
+                else None
+            )
+        if kept is not None and isinstance(part, ast.expr) and not names_rank(script, kept):
+            edits = Edits(script)
+            edits.replace(part, edits.text(kept))
+            return edits.text(kept), edits.fix("Lets all ranks go through the loop equally often.")
+    return "", None
+
+
+def _bounds(node: ast.AST) -> ast.AST:
+    if isinstance(node, LOOPS):
+        return node.test if isinstance(node, ast.While) else node.iter
+    return node

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
+from grader.checks.source.call_results import Results
 from grader.checks.source.collected_values import collected_into
-from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
 from grader.checks.source.object_fields import ObjectFields
 from grader.checks.source.reaching_assignments import Scopes

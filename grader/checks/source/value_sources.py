@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from enum import Enum
 
 from grader.checks.source.attributes import Attributes
+from grader.checks.source.call_results import Results, passed_through
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.decorated_functions import DecoratedFunctions
 from grader.checks.source.decorators import is_property
 from grader.checks.source.filled_values import Filled
 from grader.checks.source.framework_words import unpacked
-from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
 from grader.checks.source.object_fields import ObjectFields
-from grader.checks.source.passed_through import passed_through
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import (
     DISPLAYS,

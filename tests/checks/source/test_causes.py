@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from grader.checks.source import causes, gradient_causes, share_causes
+from grader.checks.source.averages_by_hand import misplaced_averages
 from grader.checks.source.constant_rank_tests import constant_rank_tests
-from grader.checks.source.misplaced_averages import misplaced_averages
 from grader.checks.source.script import Script, parse
 from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.checks.source.weight_changes import changed_apart

@@ -1,4 +1,4 @@
-"""What a call of one of the submission's own functions gives back: what it returns or, of a context manager, yields."""
+"""What a call gives back: what a function of the submission returns or yields, or what the call was given."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from collections.abc import Sequence
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.decided_branches import Branches
 from grader.checks.source.decorators import is_context_manager
+from grader.checks.source.framework_words import handed_on
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import FUNCTIONS
+
+# Methods that return the object itself (or the same module elsewhere): the value stays who it is.
+_SAME_OBJECT = {
+    "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "requires_grad_", "share_memory", "to", "train",
+    "xpu",
+}  # fmt: skip
+# Of an exit stack: what `with` would give.
+_ENTERING = {"enter_async_context", "enter_context"}
+_SAME_ARGUMENT = {"torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.jit.script"}
 
 
 class Results:
@@ -34,3 +44,15 @@ class Results:
             # Who enters the block of a generator that is made a context manager gets what it yields.
             made = [y for y in yields if isinstance(function, FUNCTIONS) and is_context_manager(function)]
         return [m.value for m in made if m.value is not None]
+
+
+def passed_through(names: Names, call: ast.Call) -> ast.expr | None:
+    """What a call gives back as it is; None for all others."""
+    func, name = call.func, names.qualified(call.func)
+    if isinstance(func, ast.Attribute) and func.attr in _ENTERING and len(call.args) == 1:
+        return call.args[0]
+    if isinstance(func, ast.Attribute) and func.attr in _SAME_OBJECT and name is None:
+        return func.value
+    if (name in _SAME_ARGUMENT and call.args) or len(handed_on(names, call)) == 1:
+        return call.args[0]
+    return None
