@@ -65,7 +65,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
 from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
 from grader.checks.source.script import Script
-from grader.checks.source.uneven_rounds import equal_rounds, uneven_rounds
+from grader.checks.source.uneven_rounds import equal_rounds, runs_dry_alone, uneven_rounds
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -136,9 +136,7 @@ def _unequal_shards(script: Script, loader: ast.Call) -> Iterable[Hit]:
 
 def _evens_out(script: Script) -> bool:
     """`join()` lets ranks run dry one by one; a minimum over all ranks cuts them to one length."""
-    return bool(script.mentioned("Join") or script.mentioned("MIN")) or any(
-        isinstance(n, ast.Attribute) and script.training.wrapped(n.value) for n in script.mentioned("join")
-    )
+    return runs_dry_alone(script) or bool(script.mentioned("MIN"))
 
 
 def _source_hit(script: Script, node: ast.AST, seen_text: str, severity: Severity | None = None) -> Hit:

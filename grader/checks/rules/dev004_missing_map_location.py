@@ -85,7 +85,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             what = f"loads onto one fixed GPU on every rank: {script.quote(call)}. Every rank of a machine"
         else:
             continue
-        if _only_some_ranks(script, call):
+        if script.guards.called_by_some(call):
             continue
         yield Hit(
             message=f"{script.at(call)} {what} puts its copy of the tensors onto the same GPU, usually GPU 0, whose "
@@ -147,12 +147,6 @@ def _reaches_model(script: Script, call: ast.Call) -> bool:
             if any(call in script.values.closure(p) for p in parts):
                 return True
     return False
-
-
-def _only_some_ranks(script: Script, call: ast.Call) -> bool:
-    function = script.names.tree(call).function(call)
-    sites = script.graph.sites(function) if function is not None else []
-    return bool(sites) and all(script.guards.partial(s.call) is not None for s in sites)
 
 
 def check_run(evidence: Evidence) -> Observation:

@@ -60,7 +60,6 @@ for, https://pytorch.org/docs/stable/distributed.html#collective-functions.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -71,6 +70,7 @@ from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loo
 from grader.checks.source.script import Script
 from grader.checks.source.shared_stops import decided_together
 from grader.checks.source.syntax_nodes import loop_above
+from grader.checks.source.uneven_rounds import runs_dry_alone
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.precondition import Precondition
 
@@ -99,7 +99,7 @@ _HINT = (
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag exits, skipped rounds and lengths of loops that ranks decide on by themselves."""
-    if not script.joins_group or _runs_dry_alone(script):
+    if not script.joins_group or runs_dry_alone(script):
         return
     exits = EarlyExits(script)
     for parting in exits.all():
@@ -126,13 +126,6 @@ def _is_for_dist003(script: Script, parting: EarlyExit) -> bool:
         guard is not None and guard.test is parting.test and parting.missed not in script.training.backwards
     )
     return named and not leaves_a_loop(script, parting.missed, guard.test if guard else parting.node)
-
-
-def _runs_dry_alone(script: Script) -> bool:
-    """Under `join()` ranks may stop at different steps."""
-    return bool(script.mentioned("Join")) or any(
-        isinstance(n, ast.Attribute) and script.training.wrapped(n.value) for n in script.mentioned("join")
-    )
 
 
 def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:
@@ -166,7 +159,7 @@ def check_run(evidence: Evidence) -> Observation:
 
     if evidence.record.ending is Ending.COMPLETED:
         steps = {len(r.steps) for r in evidence.trace.ranks if r.steps}
-        clocks = () if _runs_dry_alone(evidence.script) else _by_clock(evidence.script)
+        clocks = () if runs_dry_alone(evidence.script) else _by_clock(evidence.script)
         if len(steps) == 1 and clocks:
             return flagged(*clocks)
         if len(steps) == 1:

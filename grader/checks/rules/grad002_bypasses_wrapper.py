@@ -79,7 +79,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     training = script.training
     if not training.wraps or training.framework:
         return
-    inner = {o for w in training.wraps for o in _module_origins(script, w)}
+    inner = {o for w in training.wraps for o in script.replicas.inner(w)}
     found: list[ast.Call] = []
     for backward in training.backwards:
         trained: list[ast.AST] = [backward.func.value] if isinstance(backward.func, ast.Attribute) else []
@@ -143,14 +143,8 @@ def _wrapper_of(script: Script, name: ast.Name) -> str:
         around = [w for w in script.training.wraps if w in script.values.origins(wrapper)]
     else:
         made = set(script.values.origins(name, returns=False))
-        around = [w for w in script.training.wraps if made & set(_module_origins(script, w))]
+        around = [w for w in script.training.wraps if made & script.replicas.inner(w)]
     return held_name(script, around[0], name) if len(around) == 1 else ""
-
-
-def _module_origins(script: Script, wrap: ast.Call) -> tuple[ast.AST, ...]:
-    module = script.argument(wrap, "module")
-    origins = script.values.origins(module, returns=False) if module is not None else ()
-    return tuple(o for o in origins if isinstance(o, ast.Call))
 
 
 def _through_wrapper(script: Script, call: ast.Call) -> bool:

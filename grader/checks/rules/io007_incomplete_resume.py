@@ -68,9 +68,9 @@ from dataclasses import dataclass
 from grader.checks.rule import Hit
 from grader.checks.source.call_arguments import arguments_of, keyword_value
 from grader.checks.source.call_ways import led_to_only
-from grader.checks.source.rank_paths import of_others
-from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import LOOPS, Place, name_of, start, walk
+from grader.checks.source.rank_paths import of_others, path_text
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import Place, name_of, start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -248,9 +248,9 @@ def _after_training(script: Script) -> Callable[[ast.AST], bool]:
 def _handed_on(script: Script, saves: list[ast.Call], load: ast.Call) -> bool:
     """A file that was written just above: one rank hands its first weights to the others by way of the disk."""
     tree = script.names.tree(load)
-    path = _path(script, script.argument(load, "f"))
+    path = path_text(script, script.argument(load, "f"))
     above = [s for s in saves if tree.function(s) is tree.function(load) and start(s) < start(load)]
-    return bool(path) and any(_path(script, script.argument(s, "f")) == path for s in above)
+    return bool(path) and any(path_text(script, script.argument(s, "f")) == path for s in above)
 
 
 def _resumes(script: Script, saves: list[ast.Call], loads: list[ast.Call]) -> bool:
@@ -264,19 +264,6 @@ def _resumes(script: Script, saves: list[ast.Call], loads: list[ast.Call]) -> bo
     ]
     if any(_RESUME.search(w) for w in words):
         return True
-    written = {_path(script, script.argument(s, "f")) for s in saves} - {""}
-    read = {_path(script, c.args[0] if c.args else None) for c in loads} - {""}
+    written = {path_text(script, script.argument(s, "f")) for s in saves} - {""}
+    read = {path_text(script, c.args[0] if c.args else None) for c in loads} - {""}
     return bool(written & read)
-
-
-def _path(script: Script, node: ast.expr | None) -> str:
-    """A path as text: its literal, or the expression that makes it."""
-    if node is None or node is UNKNOWN:
-        return ""
-    literal = script.values.constant(node)
-    if isinstance(literal, str):
-        return repr(literal)
-    origins = [o for o in script.values.origins(node) if isinstance(o, ast.expr)]
-    if len(origins) != 1 or any(isinstance(n, (ast.arg, *LOOPS)) for n in walk(origins[0])):
-        return ""
-    return ast.unparse(origins[0])

@@ -57,7 +57,8 @@ from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
 from grader.checks.source.rank_files import read_too_early
-from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.rank_paths import path_text
+from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import ancestors, end, start
 from grader.checks.source.uncalled_methods import meeting, uncalled_between
 from grader.model.finding import Severity
@@ -139,7 +140,7 @@ def _barrier_below(script: Script, write: ast.Call) -> Fix | None:
 def _events(script: Script, call: ast.Call, parameter: str) -> Iterable[_Event]:
     """A save or load seen from its own function, and from those that call this one."""
     given = script.argument(call, parameter) if parameter else (call.args[0] if call.args else None)
-    path = _path(script, given)
+    path = path_text(script, given)
     if not path:
         return
     guarded = script.guards.partial(call) is not None
@@ -193,14 +194,3 @@ def _met(script: Script, save: ast.Call, load: ast.Call) -> bool:
             return True
     # A helper that ends in a barrier of its own.
     return any(c.name.endswith("barrier") for c in script.collectives.of(save))
-
-
-def _path(script: Script, node: ast.expr | None) -> str:
-    """What names a path: its text, or the expression that makes it; "" where that is not plain."""
-    if node is None or node is UNKNOWN:
-        return ""
-    literal = script.values.constant(node)
-    if isinstance(literal, str):
-        return repr(literal)
-    origins = [o for o in script.values.origins(node) if isinstance(o, ast.expr)]
-    return ast.unparse(origins[0]) if len(origins) == 1 else ""

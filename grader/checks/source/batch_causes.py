@@ -9,7 +9,7 @@ import ast
 from dataclasses import dataclass
 
 from grader.checks.source.arithmetic import is_quotient
-from grader.checks.source.causes import by_world
+from grader.checks.source.causes import by_world, names_world
 from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
@@ -87,7 +87,7 @@ def rate_of_own_batch(script: Script, base: int) -> Miscounted | None:
         for node in walk(tree.root):
             if not is_quotient(node):
                 continue
-            if script.values.constant(node.right) != base or _counts_ranks(script, node):
+            if script.values.constant(node.right) != base or names_world(script, node):
                 continue
             part = next(
                 (n for n in walk(node.left) if isinstance(n, ast.expr) and _is_own(script, n, own)), None
@@ -123,7 +123,3 @@ def _is_own(script: Script, node: ast.expr, own: set[ast.AST]) -> bool:
         if any(isinstance(o, ast.Call) and _trains(script, o) for o in made):
             return True
     return isinstance(node, ast.Name | ast.Attribute) and bool({node, *script.values.origins(node)} & own)
-
-
-def _counts_ranks(script: Script, node: ast.BinOp) -> bool:
-    return any(isinstance(n, ast.expr) and script.ranks.world(n) for n in walk(node))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from grader.checks.source.call_sites import Calls, CallSite
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import Function
+from grader.checks.source.syntax_nodes import FUNCTIONS, Function, walk
 
 
 def ways_to(
@@ -44,6 +44,28 @@ def ways_to(
             continue
         entered.add(function)
         work.extend((s.call, depth + 1) for s in calls.sites(function) if by(s, function))
+
+
+def leading_to(names: Names, calls: Calls, nodes: Iterable[ast.AST]) -> set[ast.AST]:
+    """Functions in which one of these nodes stands, or that call such a function."""
+    found: set[ast.AST] = set()
+    work = [names.tree(node).function(node) for node in nodes]
+    while work:
+        function = work.pop()
+        if function is not None and function not in found:
+            found.add(function)
+            work.extend(names.tree(site.call).function(site.call) for site in calls.sites(function))
+    return found
+
+
+def runs(calls: Calls, node: ast.AST, wanted: Set[ast.AST], most: int) -> bool:
+    """Whether a node makes one of these calls, itself or in a function that it calls, `most` of them deep."""
+    made = [part for part in walk(node) if isinstance(part, ast.Call)]
+    if not wanted.isdisjoint(made):
+        return True
+    inner = (target for call in made for target in calls.targets(call)) if most else ()
+    bodies = (target.body for target in inner if isinstance(target, FUNCTIONS))
+    return any(runs(calls, statement, wanted, most - 1) for body in bodies for statement in body)
 
 
 def led_to(

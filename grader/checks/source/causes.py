@@ -42,6 +42,11 @@ def names_rank(script: Script, node: ast.AST) -> bool:
     return any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr))
 
 
+def names_world(script: Script, node: ast.AST) -> bool:
+    """Whether the number of processes stands anywhere within a node."""
+    return any(script.ranks.world(n) for n in ast.walk(node) if isinstance(n, ast.expr))
+
+
 def made_of_rank(script: Script, value: ast.AST) -> bool:
     """Whether a rank stands anywhere in what a value was made of, followed through assignments."""
     return any(script.ranks.rank(n) for n in script.values.closure(value) if isinstance(n, ast.expr))

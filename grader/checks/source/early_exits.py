@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from grader.checks.source.call_sites import CallSite
 from grader.checks.source.call_ways import ways_to
+from grader.checks.source.causes import names_rank
 from grader.checks.source.divergence import Divergence, RankDependence
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import (
@@ -103,14 +104,10 @@ class EarlyExits:
         apart, test = decided
         if isinstance(outer, LOOPS) and self._script.guards.partial(outer) is not None:
             return None  # the loop itself belongs to some ranks only: what it calls is for other rules
-        if self._called_by_some(tree.function(leave)):
+        if self._script.guards.called_by_some(leave):
             return None
         fails = word == "sys.exit" and isinstance(leave, ast.Call) and _fails(self._script, leave)
         return EarlyExit(leave, word, apart, test, missed, fails)
-
-    def _called_by_some(self, function: ast.AST | None) -> bool:
-        sites = self._script.graph.sites(function) if function is not None else []
-        return bool(sites) and all(self._script.guards.partial(s.call) is not None for s in sites)
 
     def _decided(
         self, tree: Tree, leave: ast.AST, outer: ast.AST | None
@@ -194,7 +191,7 @@ class EarlyExits:
         elif isinstance(loop.iter, ast.Call) and script.names.qualified(loop.iter.func) == "range":
             deciding = list(loop.iter.args)
         for test in deciding:
-            if any(script.ranks.rank(n) for n in ast.walk(test) if isinstance(n, ast.expr)):
+            if names_rank(script, test):
                 continue  # steps counted by rank are uneven steps
             met = self.meeting(loop)
             apart = self.divergence.of(test) if met is not None and test is not UNKNOWN else None

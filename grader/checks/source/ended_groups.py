@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.phrases import at
-from grader.checks.source.causes import stands_at
+from grader.checks.source.causes import names_rank, names_world, stands_at
 from grader.checks.source.collectives import ALL, INIT
 from grader.checks.source.joined_groups import CONDITIONS, leads_to
 from grader.checks.source.reaching_assignments import is_main_block, leaves
@@ -178,9 +178,7 @@ def _of_ranks(script: Script, test: ast.expr) -> bool:
     """`if world_size > 1:`, `if rank == 0:`: true on some rank of several, whether there is a group or not."""
     parts = [n for n in script.values.closure(test) if isinstance(n, ast.expr)]
     asked = any(isinstance(n, ast.Call) and "initialized" in name_of(n) for n in parts)
-    return not asked and any(
-        script.ranks.world(n) or script.ranks.rank(n) for n in ast.walk(test) if isinstance(n, ast.expr)
-    )
+    return (not asked and names_world(script, test)) or names_rank(script, test)
 
 
 def _asks_for_group(node: ast.AST) -> bool:

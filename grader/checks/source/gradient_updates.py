@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls, CallSite
-from grader.checks.source.call_ways import ways_to
+from grader.checks.source.call_ways import leading_to, ways_to
 from grader.checks.source.library_names import Names
 from grader.checks.source.syntax_nodes import (
     LOOPS,
@@ -131,16 +131,7 @@ class Updates:
         """Functions in which one of these nodes stands, or that call such a function."""
         key = tuple(nodes)
         if key not in self._running:
-            found: set[ast.AST] = set()
-            work: list[ast.AST | None] = [self._names.tree(n).function(n) for n in nodes]
-            while work:
-                function = work.pop()
-                if function is not None and function not in found:
-                    found.add(function)
-                    work.extend(
-                        self._names.tree(s.call).function(s.call) for s in self._calls.sites(function)
-                    )
-            self._running[key] = frozenset(found)
+            self._running[key] = frozenset(leading_to(self._names, self._calls, nodes))
         return self._running[key]
 
     def entries(self, outer: ast.AST, nodes: Sequence[ast.AST]) -> list[ast.AST]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from grader.checks.source.arithmetic import is_quotient
+from grader.checks.source.causes import names_world
 from grader.checks.source.data_flow import reads_after
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import Script
@@ -128,7 +129,7 @@ def _set_right(script: Script, tensor: ast.expr, call: ast.Call, ratio: ast.BinO
     for read in [ratio, *reads_after(script, tensor, call)]:
         tree = script.names.tree(read)
         statement = tree.statement(read)
-        if any(isinstance(n, ast.expr) and script.ranks.world(n) for n in walk(statement)):
+        if names_world(script, statement):
             return True
         calls = [n for n in ancestors(tree.parent, read) if isinstance(n, ast.Call)]
         if any(c is not call and script.reductions.reduces(c) for c in calls):

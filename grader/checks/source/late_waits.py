@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.call_ways import runs
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.collectives import REDUCING
 from grader.checks.source.gradient_updates import reads_gradient
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, Loop, literal, loop_above, walk
+from grader.checks.source.syntax_nodes import Loop, literal, loop_above, walk
+from grader.checks.source.temporary_tensors import runs_on
 
 _MAX_DEPTH = 4
 
@@ -93,7 +95,7 @@ def _is_started(script: Script, call: ast.Call) -> bool:
     """Whether a call starts the exchange of a gradient and goes on."""
     given = script.argument(call, "tensor")
     of_gradient = isinstance(given, ast.expr) and any(map(reads_gradient, script.values.closure(given)))
-    return of_gradient and script.values.constant(script.argument(call, "async_op")) is True
+    return of_gradient and runs_on(script, call)
 
 
 def _below_the_step(
@@ -111,15 +113,4 @@ def _below_the_step(
 
 def _leading(script: Script, loop: Loop, calls: Iterable[ast.Call]) -> list[ast.stmt]:
     wanted = set(calls)
-    return [s for s in loop.body if _leads(script, s, wanted, 0)]
-
-
-def _leads(script: Script, node: ast.AST, wanted: set[ast.Call], depth: int) -> bool:
-    """Whether a node runs one of these calls, itself or in a function that it calls."""
-    made = [n for n in walk(node) if isinstance(n, ast.Call)]
-    if not wanted.isdisjoint(made):
-        return True
-    inner = (t for c in made for t in script.graph.targets(c)) if depth < _MAX_DEPTH else ()
-    return any(
-        isinstance(t, FUNCTIONS) and any(_leads(script, s, wanted, depth + 1) for s in t.body) for t in inner
-    )
+    return [s for s in loop.body if runs(script.graph, s, wanted, _MAX_DEPTH)]

@@ -83,6 +83,12 @@ class Guards:
                 return local[0]
         return None
 
+    def called_by_some(self, node: ast.AST) -> bool:
+        """Whether all calls of a node's function stand under a test that keeps them from some ranks."""
+        function = self._names.tree(node).function(node)
+        sites = self._calls.sites(function) if function is not None else []
+        return bool(sites) and all(self.partial(site.call) is not None for site in sites)
+
     def on_every_rank(self, node: ast.AST) -> bool:
         """Whether some path of known calls leads to a node with no rank condition on the way.
 

@@ -47,6 +47,17 @@ def of_each_process(script: Script, path: ast.expr) -> bool:
     return tells_rank(script, path) or any(name.startswith(_OWN_BY_NATURE) for name in names)
 
 
+def path_text(script: Script, path: ast.expr | None) -> str:
+    """What names a path: its text, or the expression that makes it; "" where that is not plain."""
+    if path is None or path is UNKNOWN:
+        return ""
+    text = script.values.constant(path)
+    if isinstance(text, str):
+        return repr(text)
+    origins = [o for o in script.values.origins(path) if isinstance(o, ast.expr)]
+    return ast.unparse(origins[0]) if len(origins) == 1 else ""
+
+
 def same_for_all(script: Script, path: ast.expr | None) -> bool:
     """Whether nothing in a path tells one rank's file from another's; False where the path is not known."""
     if path is None or path is UNKNOWN:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.causes import names_world
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import loader_at
 from grader.model.call_site import Site
@@ -21,7 +22,7 @@ def rounded_counts(script: Script, site: Site | None, expected: int, missing: in
     for part in _given(script, site):
         for node in ast.walk(part):
             unit = _unit(node) if isinstance(node, ast.BinOp) else None
-            if isinstance(node, ast.expr) and unit is not None and not _counts_ranks(script, unit):
+            if isinstance(node, ast.expr) and unit is not None and not names_world(script, unit):
                 number = script.values.constant(unit)
                 if number is UNKNOWN or (isinstance(number, int) and number and expected % number == missing):
                     yield node
@@ -54,10 +55,6 @@ def _given(script: Script, site: Site | None) -> Iterable[ast.AST]:
                 if one is not None and one not in seen:
                     seen.add(one)
                     yield one
-
-
-def _counts_ranks(script: Script, unit: ast.expr) -> bool:
-    return any(isinstance(n, ast.expr) and script.ranks.world(n) for n in ast.walk(unit))
 
 
 def _unit(node: ast.BinOp) -> ast.expr | None:

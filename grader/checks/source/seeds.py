@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.source.causes import names_rank
 from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
 from grader.checks.source.ranks import PLACING
@@ -68,7 +69,7 @@ def share_seed(script: Script, where: Iterable[ast.stmt]) -> tuple[str, Fix | No
             edits.replace(statement.value, filled)
             fix = edits.fix("Gives all ranks the seed that was sent.")
             return f"Give back what the broadcast has filled: `return {filled}`.", fix
-        if any(script.ranks.rank(n) for n in walk(statement) if isinstance(n, ast.expr)):
+        if names_rank(script, statement):
             said = f"Leave the rank out of the seed in {script.at(statement)}: it only chooses the share."
             return said, None
         for call in (n for n in walk(statement) if isinstance(n, ast.Call)):

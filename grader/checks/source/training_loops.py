@@ -13,7 +13,7 @@ from functools import cached_property
 
 from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.call_sites import Calls
-from grader.checks.source.call_ways import led_to
+from grader.checks.source.call_ways import leading_to, led_to
 from grader.checks.source.classes_as_values import called_by_value
 from grader.checks.source.framework_words import is_framework
 from grader.checks.source.library_names import Names
@@ -76,7 +76,7 @@ class Training:
         ]
         self.backwards = tuple(backwards)
         self._backwards = frozenset(backwards)
-        self._functions = self._containing(backwards)
+        self._functions = leading_to(self._names, self._calls, backwards)
         self.wraps = (*calls.named(DDP), *called_by_value(trees, names, calls, values, DDP))
         self._owners = owners
         self.framework = bool(owners.built) or any(is_framework(i) for tree in trees for i in tree.imports)
@@ -182,17 +182,6 @@ class Training:
             contexts = node.decorator_list
         named = (context.func if isinstance(context, ast.Call) else context for context in contexts)
         return any(self._names.qualified(n) in _NO_GRAD for n in named)
-
-    def _containing(self, calls: Iterable[ast.Call]) -> set[ast.AST]:
-        """Functions that run one of these calls, directly or through other functions."""
-        found: set[ast.AST] = set()
-        work: list[ast.AST | None] = [self._names.tree(c).function(c) for c in calls]
-        while work:
-            function = work.pop()
-            if function is not None and function not in found:
-                found.add(function)
-                work.extend(self._names.tree(s.call).function(s.call) for s in self._calls.sites(function))
-        return found
 
     def _in_loop(self, node: ast.AST) -> bool:
         tree = self._names.tree(node)

@@ -92,3 +92,10 @@ def _bounds(node: ast.AST) -> ast.AST:
     if isinstance(node, LOOPS):
         return node.test if isinstance(node, ast.While) else node.iter
     return node
+
+
+def runs_dry_alone(script: Script) -> bool:
+    """Whether DDP's `join()` lets ranks stop at different steps."""
+    return bool(script.mentioned("Join")) or any(
+        isinstance(n, ast.Attribute) and script.training.wrapped(n.value) for n in script.mentioned("join")
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.source.call_ways import runs
 from grader.checks.source.causes import CauseInText, stands_at
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, later_in_block
+from grader.checks.source.syntax_nodes import later_in_block
 from grader.model.call_site import Site
 
 _MAX_DEPTH = 4
@@ -37,12 +38,4 @@ def _below(script: Script, end: ast.Call, write: ast.Call) -> ast.stmt | None:
     """The statement after the group's end, in the same block, that writes or calls what does."""
     tree = script.names.tree(end)
     after = later_in_block(tree.parent, tree.statement(end))
-    return next((s for s in after if _leads_to(script, s, write, 0)), None)
-
-
-def _leads_to(script: Script, node: ast.AST, write: ast.Call, depth: int) -> bool:
-    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
-    if write in calls:
-        return True
-    targets = (t for c in calls for t in script.graph.targets(c)) if depth < _MAX_DEPTH else ()
-    return any(isinstance(t, FUNCTIONS) and _leads_to(script, t, write, depth + 1) for t in targets)
+    return next((s for s in after if runs(script.graph, s, {write}, _MAX_DEPTH)), None)
