@@ -8,10 +8,10 @@ from typing import TypeGuard
 from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.checks.source.value_sources import Values
 
-NEW_QUOTIENTS = ("div", "divide", "true_divide")
-NEW_SCALED = (*NEW_QUOTIENTS, "mul", "multiply")
+_NEW_QUOTIENTS = ("div", "divide", "true_divide")
+NEW_SCALED = (*_NEW_QUOTIENTS, "mul", "multiply")
 """Methods and functions of torch that divide or multiply, and leave their own tensor as it is."""
-QUOTIENTS = (*NEW_QUOTIENTS, *(f"{name}_" for name in NEW_QUOTIENTS))
+QUOTIENTS = (*_NEW_QUOTIENTS, *(f"{name}_" for name in _NEW_QUOTIENTS))
 SCALING = (*NEW_SCALED, *(f"{name}_" for name in NEW_SCALED))
 """The same with those that change their tensor."""
 

@@ -48,7 +48,7 @@ class ScaledClip:
 
 def scaled_clips(script: Script) -> Iterable[ScaledClip]:
     """All clips between a backward pass from a scaled loss and the division that takes the scale out again."""
-    clips = [c for c in script.updates.clips if not measures_alone(c)]
+    clips = [c for c in script.updates.clips if not _measures_alone(c)]
     quotients = list(divisions(script)) if clips else []
     for backward in script.training.backwards if quotients else ():
         for scale in _scales(script, backward):
@@ -128,7 +128,7 @@ def _in_one_function(script: Script, nodes: tuple[ast.AST, ...]) -> bool:
 def step_above(script: Script, clip: ast.Call) -> ast.Call | None:
     """The step that a clip comes too late for; None where the clip has an effect, or none was meant."""
     updates = script.updates
-    if measures_alone(clip):
+    if _measures_alone(clip):
         return None
     tree = script.names.tree(clip)
     scope = tree.function(clip)
@@ -149,7 +149,7 @@ def step_above(script: Script, clip: ast.Call) -> ast.Call | None:
     return step if went_back and not later and same else None
 
 
-def measures_alone(clip: ast.Call) -> bool:
+def _measures_alone(clip: ast.Call) -> bool:
     """Whether a clip has no limit: it asks for the norm alone."""
     return any(_is_infinite(a) for a in (*clip.args[1:2], *(k.value for k in clip.keywords)))
 

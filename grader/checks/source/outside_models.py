@@ -45,7 +45,7 @@ def trained_outside(script: Script) -> Iterable[CauseInText]:
                 and not script.graph.targets(c)
                 and not script.training.gradients_off(c)
                 and set(script.values.origins(c.func, returns=False)) & set(made)
-                and not alike_on_all_ranks(script, c)
+                and not _alike_on_all_ranks(script, c)
             ]
             if called:
                 # `forwards` is in no order of its own.
@@ -60,7 +60,7 @@ def trained_outside(script: Script) -> Iterable[CauseInText]:
                 break
 
 
-def alike_on_all_ranks(script: Script, forward: ast.Call) -> bool:
+def _alike_on_all_ranks(script: Script, forward: ast.Call) -> bool:
     """Whether a call is given what all ranks have alike, as far as the text shows it."""
     filled, shared_out = set(_filled(script, forward)), set(_shared_out(script))
     together: list[ast.AST] = []
