@@ -38,12 +38,12 @@ for i, (images, labels) in enumerate(train_loader):
 ## How it is seen
 In the source, by a step that only every n-th round reaches while every round clears, and under Accelerate by a loss
 that is divided twice, or a number of micro-batches with nothing that accumulates; the run confirms it where each
-backward pass between two steps found all gradients empty. Where the text shows no clearing, the run tells it alone: each
-pass gave gradients that the next one found cleared, no weight had changed in between, and the text has no other use for
-gradients (of inputs, in hooks, read by hand). Under DDP also by a loss that is divided by the number of
-ranks, alone or beside that of the micro-batches, or by another constant alone; the run tells what part of the mean went
-backward, and how often. Silent where anything else may make up for it: scaled gradients, hooks, a learning rate that is
-reckoned out. Attacks that clear on purpose are not judged.
+backward pass between two steps found all gradients empty. Where the text shows no clearing, the run tells it alone:
+each pass gave gradients that the next one found cleared, no weight had changed in between, and the text has no other
+use for gradients (of inputs, in hooks, read by hand), as attacks have that clear on purpose. Under DDP also by a loss
+that is divided by the number of ranks, alone or beside that of the micro-batches, or by another constant alone; the run
+tells what part of the mean went backward, and how often. Silent where anything else may make up for it: scaled
+gradients, hooks, a learning rate that is reckoned out.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from itertools import takewhile
 from grader.checks.source.backward_causes import reduced_loss
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.edits import Edits
+from grader.checks.source.late_bound_hooks import late_bound_hook
 from grader.checks.source.late_waits import late_wait
 from grader.checks.source.misplaced_averages import misplaced_averages
 from grader.checks.source.script import Script
@@ -22,7 +23,8 @@ from grader.model.fix import Fix
 def cause_by_hand(script: Script) -> CauseInText | None:
     """The likeliest one that the text shows; None where it shows none."""
     return (
-        late_wait(script)
+        late_bound_hook(script)
+        or late_wait(script)
         or reduced_loss(script)
         or next(iter(misplaced_averages(script)), None)
         or skipped_average(script)
