@@ -201,6 +201,8 @@ class Step:
     """Backward passes since its last step that found all chosen gradients cleared; None: nobody looked."""
     kept: tuple[str, ...] = ()
     """Those of `grad_names` that each of these passes found as they were stepped on: nobody had cleared them."""
+    lost: int = 0
+    """Of these passes, those whose gradients the next one found cleared, though no weight had changed in between."""
     exchanges: int | None = None
     """Collectives of the default group since the last step; None where there was no group."""
     device_s: float | None = None

@@ -9,7 +9,7 @@ from typing import Any
 from grader.probe import code_locations, device_steps, events, loss_origins, models, trained_models
 from grader.probe.counters import counters
 from grader.probe.fingerprints import is_sharded
-from grader.probe.gradient_clearing import look_again, watches
+from grader.probe.gradient_clearing import look_after, look_again, watches
 from grader.probe.patches import capturing, guarded, outermost, replace
 from grader.probe.writer import writer
 
@@ -91,6 +91,11 @@ def _look_between_steps() -> None:
     _between_steps = (counters.steps, held, changes)
 
 
+@guarded("backward", values=True)
+def _look_after() -> None:
+    look_after()
+
+
 def _scaled(result: Any, _started_s: float, _scaler: Any, outputs: Any, *_args: Any, **_kwargs: Any) -> None:
     """A loss was multiplied so that its gradients keep their digits: what it was before is the loss."""
     global _unscaled
@@ -136,6 +141,8 @@ def _wrap_backward(original: Any) -> Any:
         try:
             _backward(tensors)
             original(tensors, *args, **kwargs)
+            if watches:
+                _look_after()
         finally:
             _in_backward = False
 

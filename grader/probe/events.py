@@ -121,7 +121,8 @@ STEP
     wraps, modules (wrappers that hold what the optimizer steps, and the classes of its models, as at its first step).
     On the step after one with grads also empty (of the backward passes between the two, how many found all chosen
     gradients empty, None or zero) and, where there are any, kept: names of those that each of these passes found there,
-    so that nobody had cleared them.
+    so that nobody had cleared them, and lost: how many of these passes gave gradients that the next one found cleared,
+    while no weight had changed in between.
 STEPPED_ON
     collectives ran within a step that told its gradients, in a hook of its optimizer or a `step` of the script's own:
     n (of the step), grads (as in STEP, as they were after that); the last one counts.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from grader.probe.fingerprints import are_filled
+from grader.probe.fingerprints import are_filled, fingerprint_later, read
 from grader.probe.models import TrackedModel
 
 _MAX_NAMES = 4
@@ -23,24 +23,38 @@ class Watch:
     Attributes:
         params: those that had a gradient, with their names. empty: backward passes that began with all of these
             gradients cleared. kept: names of those that no backward pass so far found cleared.
+        lost: backward passes that gave gradients which the next one found cleared, while the weights stayed the same.
     """
 
-    __slots__ = ("empty", "kept", "looks", "params")
+    __slots__ = ("_before", "_weights", "empty", "kept", "looks", "lost", "params")
 
     def __init__(self, params: list[tuple[str, Any]]) -> None:
         self.params = params
         self.kept: list[str] = []
-        self.empty = self.looks = 0
+        self.empty = self.looks = self.lost = 0
+        self._before: list[tuple[int, int]] | None = None
+        self._weights: list[Any] | None = None
 
     def look(self) -> None:
         """Note what one backward pass finds that is about to begin."""
         filled = are_filled(p.grad for _, p in self.params)
         there = [name for (name, _), one in zip(self.params, filled, strict=True) if one]
         self.empty += not there
+        if not there and self._weights is not None:
+            # Where weights have moved, the gradients served for that, as in sharpness-aware minimisation.
+            self.lost += read(self._weights) == read(fingerprint_later(p for _, p in self.params))
+        self._weights = None
+        self._before = _versions(self.params)
         self.kept = [name for name in self.kept if name in there] if self.looks else there
         self.looks += 1
         if self.looks >= _MAX_LOOKS:
             self.end()  # an optimizer that may never step again
+
+    def look_after(self) -> None:
+        """Remember the weights of which one backward pass has given the gradients, where it gave any."""
+        before, self._before = self._before, None
+        if before is not None and before != _versions(self.params):
+            self._weights = fingerprint_later(p for _, p in self.params)
 
     def end(self) -> None:
         """The optimizer steps again, or has not for long."""
@@ -62,6 +76,17 @@ def look_again() -> None:
     """A backward pass begins."""
     for one in tuple(watches):
         one.look()
+
+
+def look_after() -> None:
+    """A backward pass is over."""
+    for one in tuple(watches):
+        one.look_after()
+
+
+def _versions(params: list[tuple[str, Any]]) -> list[tuple[int, int]]:
+    """What tells gradients from what they were before, without asking a device: which tensors, changed how often."""
+    return [(0, 0) if p.grad is None else (id(p.grad), p.grad._version) for _, p in params]
 
 
 def missing(optimizer: Any, models: list[TrackedModel]) -> dict[str, Any]:

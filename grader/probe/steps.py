@@ -74,6 +74,8 @@ def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any], *, aslee
         line += ',"evaluation_mode":true'
     if known.watch is not None:
         line += f',"empty":{known.watch.empty}'
+        if known.watch.lost:
+            line += f',"lost":{known.watch.lost}'
         if known.watch.kept:
             line += f',"kept":{writer.encode(known.watch.kept)}'
         known.watch.end()

@@ -192,6 +192,7 @@ def step(f: Fields, t: float) -> model.Step:
         own_last=f.maybe("own_last", f.sums),
         empty=f.maybe("empty", f.whole),
         kept=f.maybe("kept", f.texts) or (),
+        lost=f.maybe("lost", f.whole) or 0,
         exchanges=f.maybe("exchanges", f.whole),
         numbers=f.maybe("numbers", f.whole) or 0,
         evaluation_mode=f.maybe("evaluation_mode", f.flag) or False,

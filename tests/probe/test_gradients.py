@@ -47,6 +47,29 @@ def test_every_way_to_clear_is_seen(ranks: Callable[..., Ran], clear: str) -> No
     assert all((s.backwards, s.unsynced) == (1, 0) for s in ran.ranks[0].steps)
 
 
+@pytest.mark.parametrize(
+    ("between", "lost"),
+    [
+        ("optimizer.zero_grad()", 1),
+        ("optimizer.zero_grad(set_to_none=False)", 1),
+        (
+            "[p.data.add_(0.1) for p in net.parameters()]; optimizer.zero_grad()",
+            0,
+        ),  # an ascent on the weights
+        ("pass", 0),
+    ],
+)
+def test_gradients_that_are_cleared_before_any_step_has_used_them(
+    ranks: Callable[..., Ran], between: str, lost: int
+) -> None:
+    loss = "cross_entropy(model(x), y).backward()"
+    ran = ranks(text(train=f"{loss}\n{between}\n{loss}\noptimizer.step()\noptimizer.zero_grad()"))
+    looked = [s for s in ran.ranks[0].steps if s.empty is not None]
+    assert looked
+    assert all((s.backwards, s.lost) == (2, lost) for s in looked)
+    assert not ran.events(events.UNSUPPORTED)
+
+
 def test_gradients_that_are_never_cleared(ranks: Callable[..., Ran]) -> None:
     ran = ranks(text(train="cross_entropy(model(x), y).backward(); optimizer.step()"))
     assert looked_at(ran) == [(0, ("0.weight", "0.bias", "2.weight", "2.bias"))] * 8

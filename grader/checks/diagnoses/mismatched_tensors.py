@@ -19,7 +19,7 @@ from grader.checks.run.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 45
-TOLD_BY = ("DIST003", "DIST009")
+TOLD_BY = ("DIST003", "DIST008", "DIST009")
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:

@@ -18,6 +18,7 @@ from grader.checks.phrases import count, listed, place, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.left_loops import uneven_loop
 from grader.checks.run.loop_divergence import left_epoch
+from grader.checks.run.step_moments import is_one_further
 from grader.checks.source.uneven_rounds import equal_rounds
 from grader.model.diagnosis import Diagnosis
 
@@ -57,12 +58,16 @@ def _ran_dry(run: FailedRun) -> Diagnosis | None:
     if found is None or not all(s.exhausted for s in found[1]):
         return None
     epoch, dry, still = found
+    least = min(s.num_batches for s in dry)
+    begun = {s.rank: s.num_batches + is_one_further(run.evidence.rank(s.rank)) for s in still}
+    still = tuple(s for s in still if begun[s.rank] > least)
+    if not still:
+        return None
     numbers = [s.rank for s in dry]
     waiting = [s.rank for s in still]
     lines = tuple(dict.fromkeys(p for s in (*still, *dry) for p in place(s.site)))
-    fewest = min(s.num_batches for s in dry)
-    batches = count(fewest, "batch", "batches")
-    nth = f"batch {max(fewest + 1, still[0].num_batches):,}"
+    batches = count(least, "batch", "batches")
+    nth = f"batch {begun[still[0].rank]:,}"
     return run.parting(
         title="Ranks had different numbers of batches",
         what=(
@@ -77,5 +82,7 @@ def _ran_dry(run: FailedRun) -> Diagnosis | None:
         ),
         where=lines,
         ranks=(),
-        details={"batches": listed(f"{s.num_batches} on rank {s.rank}" for s in epoch.shards)},
+        details={
+            "batches": listed(f"{begun.get(s.rank, s.num_batches)} on rank {s.rank}" for s in epoch.shards)
+        },
     )

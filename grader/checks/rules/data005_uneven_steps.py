@@ -145,6 +145,7 @@ def _source_hit(script: Script, node: ast.AST, seen_text: str, severity: Severit
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
+    from grader.checks.run.early_leavers import skipped_step
     from grader.checks.run.left_loops import uneven_loop
     from grader.checks.run.replica_comparison import trainers
 
@@ -181,6 +182,12 @@ def check_run(evidence: Evidence) -> Observation:
         return verified(
             f"Ranks took {listed(steps.values())} steps, and their replicas were equal all the same, as under `join()`."
         )
+    left = skipped_step(evidence)
+    if left is not None and left.met:
+        return verified(
+            f"All ranks had equal numbers of batches and came to every collective; {ranks_of(left.ranks).lower()} "
+            f"{left.sentence}."
+        )
     return flagged(_run_hit(evidence, steps))
 
 
@@ -197,6 +204,7 @@ def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
 
     The other rank has taken all its steps, and so has this one: what it waits in belongs to one batch more.
     """
+    from grader.checks.run.step_moments import is_one_further
     from grader.model.run import Ending
 
     dry = [s for s in epoch.shards if s.exhausted]
@@ -204,7 +212,8 @@ def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
         return False
     waiting = {r.rank for r in evidence.record.ranks if r.waiting and r.waiting.operation.startswith("DDP ")}
     least = min(s.num_batches for s in dry)
-    return any(s.exhausted is None and s.rank in waiting and s.num_batches >= least for s in epoch.shards)
+    in_it = [s for s in epoch.shards if s.exhausted is None and s.rank in waiting]
+    return any(s.num_batches + is_one_further(evidence.rank(s.rank)) > least for s in in_it)
 
 
 def _evened(trace: Trace) -> bool:

@@ -154,7 +154,7 @@ def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs that stood still or broke because some ranks had left their training loop, or skipped a step."""
-    from grader.checks.run.early_leavers import early_leavers
+    from grader.checks.run.early_leavers import early_leavers, skipped_step
     from grader.model.run import Ending
 
     if evidence.record.ending is Ending.COMPLETED:
@@ -162,7 +162,12 @@ def check_run(evidence: Evidence) -> Observation:
         clocks = () if runs_dry_alone(evidence.script) else _by_clock(evidence.script)
         if len(steps) == 1 and clocks:
             return flagged(*clocks)
-        if len(steps) == 1:
+        left = skipped_step(evidence)
+        if left is not None and left.met:
+            return verified(
+                f"All ranks came to every collective, although {ranks(left.ranks).lower()} {left.sentence}."
+            )
+        if len(steps) == 1 and (left is None or not _exits(evidence.script, left)):
             return verified(f"All ranks stayed together for {count(steps.pop(), 'step')}.")
     found = early_leavers(evidence)
     if found is None:

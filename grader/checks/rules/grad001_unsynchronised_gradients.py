@@ -53,8 +53,9 @@ which nothing was reduced. In the source: a script that starts a process group a
 that wraps, and nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped,
 trained on what not all ranks have alike; a forward pass that `no_sync()` covers, with its backward pass outside; a step
 in a round that `no_sync()` covers, or in which DDP's `require_backward_grad_sync` or FSDP's
-`set_requires_gradient_sync` is off; and exchanges of gradients that are started with `async_op=True` and not all waited
-for. Which line is to blame is looked for in a second run, line by line.
+`set_requires_gradient_sync` is off; exchanges of gradients that are started with `async_op=True` and not all waited
+for; and hooks made in a loop that look up its variable only when they are called, so that all exchange the last one.
+Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ from grader.checks.source.gradient_causes import (
     left_out,
     made_here,
 )
+from grader.checks.source.late_bound_hooks import late_bound_hook
 from grader.checks.source.late_waits import late_wait
 from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
@@ -105,20 +107,16 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag steps with gradients that nothing has averaged."""
     if script.training.framework or not script.calls(INIT):
         return
-    for found in () if script.averaging.all else withheld(script):
-        yield Hit(
-            message=f"{script.at(found.node)} {found.says}, so each rank trains a model of its own.",
-            hint=found.hint,
-            where=(script.location(found.node),),
-            fix=found.fix,
-        )
+    for kept in () if script.averaging.all else withheld(script):
+        says = f"{script.at(kept.node)} {kept.says}, so each rank trains a model of its own."
+        yield Hit(says, kept.hint, (script.location(kept.node),), fix=kept.fix)
     if not script.training.wraps:
         yield from _never_wrapped(script)
-        late = late_wait(script)
-        if late is not None:  # a race: whether the sums are there in time differs from run to run
-            yield Hit(
-                late.says, late.hint, lines(script, late.nodes), severity=Severity.WARNING, fix=late.fix
-            )
+        # The second is a race: whether the sums are there in time differs from run to run.
+        for found, severity in ((late_bound_hook(script), None), (late_wait(script), Severity.WARNING)):
+            if found is not None:
+                where = lines(script, found.nodes)
+                yield Hit(found.says, found.hint, where, severity=severity, fix=found.fix)
     else:
         for cause in trained_outside(script):
             yield Hit(cause.says, cause.hint, (script.location(cause.nodes[0]),))

@@ -45,7 +45,8 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by forward passes of the inner module in training mode that did not come through the wrapper, together with
 gradients that differ among ranks. In the source, by a call of `.module(…)`, of a name that holds it, or of the model's
-old name, whose result is trained on.
+old name, whose result is trained on; and by a method of the inner module that is called on a wrapper whose
+`__getattr__` looks into that module, and runs a forward pass there.
 """
 
 from __future__ import annotations
@@ -54,10 +55,12 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, place, places, ranks
+from grader.checks.phrases import at, count, place, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.bare_models import bare_returns, wrapper_around
+from grader.checks.source.causes import lines, stands_at
 from grader.checks.source.edits import Edits
+from grader.checks.source.forwarding_wrappers import around_the_wrapper, forwarded_calls
 from grader.checks.source.handed_before_wrap import handed_before_wrap
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -71,12 +74,20 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
+_ONLY_THROUGH = (
+    "DDP averages gradients only for passes through the wrapper: every rank trains a model of its own."
+)
 _WRAPPERS = ("ddp", "fabric", "accelerate")
 
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag forward passes of the inner module whose result is trained on while the wrapper is never called for it."""
     training = script.training
+    if not training.framework:
+        for through in forwarded_calls(script):
+            says, hint = around_the_wrapper(script, through)
+            where = (script.location(through.call), script.location(through.forwarding))
+            yield Hit(f"{says} {_ONLY_THROUGH}", hint, where)
     if not training.wraps or training.framework:
         return
     inner = {o for w in training.wraps for o in script.replicas.inner(w)}
@@ -96,8 +107,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         first = unique[0]
         yield Hit(
             message=f"{script.at(first)} trains on {script.quote(first)}, a forward pass of the inner module. "
-            "DDP averages gradients only for passes through the wrapper itself, so every rank trains a model "
-            "of its own.",
+            + _ONLY_THROUGH,
             hint=_through(script, first),
             where=tuple(script.location(c) for c in unique),
             fix=_fix(script, unique),
@@ -227,29 +237,27 @@ def check_run(evidence: Evidence) -> Observation:
     early = handed_before_wrap(script, first.site) if bare is None else None
     if early is not None:
         hint = early[1]
+    how = (
+        f"{at(first.site, 'the training loop')} calls it, not the wrapper made at {at(wrap.site, 'the wrap')}."
+        + ("" if early is None else f" {script.at(early[0])} handed it on before it was wrapped.")
+    )
+    led: tuple[ast.AST, ...] = tuple(one[0] for one in (bare, early) if one is not None)
+    through = next(forwarded_calls(script), None) if not led else None
+    if through is not None and stands_at(script, through.inner, first.site):
+        how, hint = around_the_wrapper(script, through)
+        led = (through.call, through.forwarding)
     concerned = tuple(sorted({rank for rank, _ in bypasses}))
     step = found.difference.step if found.difference else found.first
     return flagged(
         Hit(
             message=(
-                f"{ranks(concerned)} trained through the inner module: {at(first.site, 'the training loop')} "
-                f"calls it, not the wrapper made at {at(wrap.site, 'the wrap')}. Gradients differ among ranks "
+                f"{ranks(concerned)} trained through the inner module: {how} Gradients differ among ranks "
                 f"from step {step} on ({found.num_different:,} of {count(found.num_steps, 'compared step')}), "
                 "so each rank trains a model of its own."
-                + ("" if early is None else f" {script.at(early[0])} handed it on before it was wrapped.")
             ),
             hint=hint,
             fix=fix,
-            where=tuple(
-                dict.fromkeys(
-                    (
-                        *(() if bare is None else (script.location(bare[0]),)),
-                        *(() if early is None else (script.location(early[0]),)),
-                        *places(e.site for _, e in bypasses),
-                        *place(wrap.site),
-                    )
-                )
-            ),
+            where=told_once((*lines(script, led), *places(e.site for _, e in bypasses), *place(wrap.site))),
             ranks=concerned,
             details={
                 "bypasses": len(bypasses),

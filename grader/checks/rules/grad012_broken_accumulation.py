@@ -38,10 +38,12 @@ for i, (images, labels) in enumerate(train_loader):
 ## How it is seen
 In the source, by a step that only every n-th round reaches while every round clears, and under Accelerate by a loss
 that is divided twice, or a number of micro-batches with nothing that accumulates; the run confirms it where each
-backward pass between two steps found all gradients empty. Under DDP also by a loss that is divided by the number of
-ranks, alone or beside that of the micro-batches, or by another constant alone; the run tells what part of the mean went
-backward, and how often. Silent where anything else may make up for it: scaled gradients, hooks, a learning rate that is
-reckoned out. Several losses in one round, and attacks that clear on purpose, are not judged.
+backward pass between two steps found all gradients empty. Where the text shows no clearing, the run tells it alone:
+each pass gave gradients that the next one found cleared, no weight had changed in between, and the text has no other
+use for gradients (of inputs, in hooks, read by hand), as attacks have that clear on purpose. Under DDP also by a loss
+that is divided by the number of ranks, alone or beside that of the micro-batches, or by another constant alone; the run
+tells what part of the mean went backward, and how often. Silent where anything else may make up for it: scaled
+gradients, hooks, a learning rate that is reckoned out.
 """
 
 from __future__ import annotations
@@ -51,11 +53,11 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, first_known, place, ranks
+from grader.checks.phrases import at, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
+from grader.checks.source.discarded_gradients import clear_once, cleared_each_round, other_use
 from grader.checks.source.framework_words import ACCELERATE
-from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.loss_divisors import changes_gradients, never_divides, wrong_divisors
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
@@ -73,12 +75,12 @@ def check_source(script: Script) -> Iterable[Hit]:
     if script.training.framework or not script.mentions_distributed:
         return
     for accumulation in script.accumulations.all:
-        if (clear := _clears_each_round(script, accumulation)) is not None:
+        if (clear := cleared_each_round(script, accumulation)) is not None:
             yield Hit(
                 message=f"{script.at(clear)} clears the gradients at every micro-batch, although "
                 f"{script.at(accumulation.step)} steps only after several. Each step sees the last micro-batch alone; "
                 "the others were computed for nothing.",
-                hint="Clear once per step: move `zero_grad()` beside `step()`, under the same condition.",
+                hint=clear_once(script, accumulation, clear),
                 where=(script.location(clear),),
             )
         elif never_divides(script, accumulation):
@@ -147,35 +149,6 @@ def _divided_by(script: Script, backward: ast.Call, number: ast.expr) -> ast.Bin
     return None
 
 
-def _clears_each_round(script: Script, found: Accumulation) -> ast.AST | None:
-    updates, tree = script.updates, script.names.tree(found.loop)
-    backwards = updates.entries(found.loop, script.training.backwards)
-    if len(backwards) != 1:
-        return None  # which of them the clearing is for can't be told
-    if found.guard is None and updates.entries(found.loop, updates.steps):
-        return None
-    for clear in updates.entries(found.loop, updates.clears):
-        node, above = clear, tree.parent.get(clear)
-        conditional = False
-        while above is not None and node is not found.loop:
-            # Under a condition of its own, or in a loop of its own, it is not what every round does.
-            if (
-                isinstance(above, ast.If | ast.IfExp | ast.For | ast.While | ast.Try)
-                and above is not found.loop
-            ):
-                conditional = True
-            node, above = above, tree.parent.get(above)
-        if not conditional and not _behind_exit(script, found, clear):
-            return clear
-    return None
-
-
-def _behind_exit(script: Script, found: Accumulation, clear: ast.AST) -> bool:
-    """`if (i + 1) % n: continue` before it: then only the rounds that step clear."""
-    guard, tree = found.guard, script.names.tree(found.loop)
-    return guard is not None and not tree.inside(found.step, guard) and clear.lineno > guard.lineno  # type: ignore[attr-defined]
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Confirm in the run that every backward pass began from nothing, where the text says so."""
     from grader.checks.run.replica_comparison import trainers
@@ -190,19 +163,26 @@ def check_run(evidence: Evidence) -> Observation:
         if hits:
             return verified("Backward passes between two steps added to each other's gradients.")
         return _divided(evidence)
-    if not hits:
+    lost = [s for s in early if s.lost]
+    alone = all(len({s.optimizer for s in r.steps}) == 1 for r in active)
+    if not hits and (not alone or len(lost) < len(early) or other_use(evidence.script)):
         return not_observable(
-            "Gradients were cleared between backward passes; an attack on the inputs does so rightly."
+            "Gradients were cleared between backward passes, and the script may have had another use for them than to "
+            "step, as an attack on the inputs has."
         )
     site = first_known([s.site for r in active for s in r.steps])
     passes = max(s.backwards or 0 for s in early)
+    clears = evidence.script.updates.clears
+    where = hits[0].where if hits else lines(evidence.script, clears if len(clears) == 1 else ())
     return flagged(
         Hit(
             message=f"{ranks(r.rank for r in active)} ran {passes} backward passes for each step in "
             f"{at(site, 'the training loop')}, and each of them began with empty gradients: only the last micro-batch "
             "of each step counted, the others were computed for nothing.",
-            hint="Clear once per step: move `zero_grad()` beside `step()`, under the same condition.",
-            where=(*hits[0].where, *place(site)),
+            hint=hits[0].hint
+            if hits
+            else "Clear once per step: right after `step()`, or before the first `backward`.",
+            where=told_once((*where, *place(site))),
             ranks=tuple(r.rank for r in active),
             details={"backwards_per_step": passes, "steps": [s.n for s in early[:8]]},
         )

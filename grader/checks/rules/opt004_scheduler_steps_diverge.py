@@ -192,6 +192,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks had different rates."""
     from grader.checks.run.learning_rates import same
     from grader.checks.run.replica_comparison import sharded, trainers
+    from grader.checks.run.step_moments import first_apart
     from grader.model.run import Ending
 
     ranks = trainers(evidence.trace)
@@ -205,13 +206,18 @@ def check_run(evidence: Evidence) -> Observation:
             "Ranks took different numbers of steps, so that equal numbers are not the same step."
         )
     first = ranks[0]
-    compared = 0
-    for step, *others in zip(*(r.steps for r in ranks), strict=False):
+    compared, together = 0, first_apart(ranks)
+    for step, *others in zip(*(r.steps[:together] for r in ranks), strict=False):
         compared += 1
         for rank, other in zip(ranks[1:], others, strict=True):
             alike = (step.optimizer, step.kind, len(step.lr)) == (other.optimizer, other.kind, len(other.lr))
             if alike and not same(step.lr, other.lr):
                 return flagged(_hit(evidence.script, first, rank, compared - 1))
+    if together is not None:
+        return not_observable(
+            f"From step {together} on ranks took their steps in different iterations, so that equal numbers are not "
+            "the same step."
+        )
     return verified(f"All ranks stepped with the same learning rate in each of {count(compared, 'step')}.")
 
 

@@ -62,9 +62,8 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
         if copied is not None:
             return DriftCause(seen.sentence, copied[1], told_once((*lines(script, copied[:1]), *where)))
         moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
-        return DriftCause(
-            seen.sentence, moved or seen.out_of_test(script) or seen.hint(script) or hint, where
-        )
+        why = f"{seen.sentence} {seen.decided_alone(script)}".rstrip()
+        return DriftCause(why, moved or seen.out_of_test(script) or seen.hint(script) or hint, where)
     by_hand = cause_by_hand(script) if wrap is None and not changed else None
     if by_hand is not None:
         return DriftCause(by_hand.says, by_hand.hint, lines(script, by_hand.nodes), by_hand.fix)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed
@@ -15,6 +16,7 @@ from grader.checks.run.epoch_shards import EpochShards
 from grader.checks.run.left_loops import held_ranks, left_loops, uneven_loop
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.stuck_ranks import guarded_ranks, rank_test, stuck_ranks
+from grader.checks.source.causes import stands_at
 from grader.model.run import Ending, Frame, RankRecord
 from grader.model.trace import RankTrace
 
@@ -26,7 +28,7 @@ class EarlyLeaver:
     Attributes:
         kind: `ended` (the process was over), `loop` (it had left a loop), `skipped` (a batch without its step).
         ranks: who left. sentence: what they did, after their names. waiting: what the others did meanwhile.
-        sites: where the others were.
+        sites: where the others were. met: all collectives came about nevertheless, none of which the others miss.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class EarlyLeaver:
     sentence: str
     waiting: str
     sites: tuple[Frame | None, ...]
+    met: bool = False
 
 
 def early_leavers(evidence: Evidence) -> EarlyLeaver | None:
@@ -42,7 +45,10 @@ def early_leavers(evidence: Evidence) -> EarlyLeaver | None:
     if ending not in (Ending.DEADLOCKED, Ending.CRASHED, Ending.COMPLETED, Ending.TIMED_OUT):
         return None
     held = [] if ending is Ending.COMPLETED else held_ranks(evidence)
-    left = _skipped(evidence) or _overtook(evidence, held)
+    left = skipped_step(evidence)
+    if left is not None and not left.met:
+        return left
+    left = _overtook(evidence, held) or _left_the_last(evidence, held)
     if left is not None or ending is Ending.COMPLETED:
         return left
     if not held or _cut_by_test(evidence, held) or uneven_loop(evidence) is not None:
@@ -167,23 +173,78 @@ def _outside(evidence: Evidence, held: list[RankRecord]) -> EarlyLeaver | None:
     return None
 
 
-def _skipped(evidence: Evidence) -> EarlyLeaver | None:
-    """A batch that led to a step on one rank and to none on another."""
+def skipped_step(evidence: Evidence) -> EarlyLeaver | None:
+    """The first batch that led to a step on one rank and to none on another."""
+    found: list[tuple[tuple[int, int], int, int, bool]] = []
     for stream in evidence.ledger.training:
         tables = _drawn(evidence, stream)
         for rank, table in tables:
             for other, theirs in tables:
                 key = _first_lag(table, theirs)
                 if key is not None:
-                    return EarlyLeaver(
-                        "skipped",
-                        (rank,),
-                        f"drew batch {key[1] + 1:,} of epoch {key[0]} and took no step on it, while rank {other} did: "
-                        "from there on its steps are one behind",
-                        _meanwhile(held_ranks(evidence)),
-                        tuple(_site(r) for r in held_ranks(evidence)),
-                    )
+                    met = _met(evidence, (rank, table), (other, theirs), key)
+                    found.append((key, rank, other, met))
+    if not found:
+        return None
+    (epoch, batch), rank, other, met = min(found)
+    held = held_ranks(evidence)
+    return EarlyLeaver(
+        "skipped",
+        (rank,),
+        f"drew batch {batch + 1:,} of epoch {epoch} and took no step on it, while rank {other} did",
+        "; ".join(filter(None, ("from there on its steps are one behind", _meanwhile(held)))),
+        tuple(_site(r) for r in held),
+        met,
+    )
+
+
+def _met(
+    evidence: Evidence,
+    one: tuple[int, dict[tuple[int, int], int]],
+    other: tuple[int, dict[tuple[int, int], int]],
+    key: tuple[int, int],
+) -> bool:
+    """Whether a rank that skipped a step came to as many collectives as another, up to the next step of both."""
+    later = [k for k in sorted(one[1]) if k > key and k in other[1]]
+    for drawn, after in pairwise(later):
+        if all(table[after] > table[drawn] for _, table in (one, other)):
+            counts = [_exchanges(evidence.rank(rank), table[after]) for rank, table in (one, other)]
+            return counts[0] is not None and counts[0] == counts[1]
+    return False
+
+
+def _exchanges(rank: RankTrace, num_steps: int) -> int | None:
+    """Collectives of a rank up to so many steps; None where they are not known."""
+    told = [step.exchanges for step in rank.steps[:num_steps]]
+    return None if None in told or len(told) < num_steps else sum(n for n in told if n is not None)
+
+
+def _left_the_last(evidence: Evidence, held: list[RankRecord]) -> EarlyLeaver | None:
+    """A rank that was through with a pass and took no step on its last batch, in which another one went backward."""
+    going = [r for r in held if _goes_backward(evidence, r)]
+    for stream in evidence.ledger.training:
+        last = {rank: max(table.items()) for rank, table in _drawn(evidence, stream)}
+        for rank, (key, step) in last.items():
+            shards = stream.shards(rank)
+            waiting = [r for r in going if r.rank != rank and last.get(r.rank, (None,))[0] == key]
+            over = bool(shards) and shards[-1].exhausted is True and rank not in {r.rank for r in going}
+            if over and waiting and step and len(evidence.rank(rank).steps) == step:
+                return EarlyLeaver(
+                    "skipped",
+                    (rank,),
+                    f"drew batch {key[1] + 1:,} of epoch {key[0]}, the last one, and took no step on it",
+                    _meanwhile(waiting),
+                    tuple(_site(r) for r in waiting),
+                )
     return None
+
+
+def _goes_backward(evidence: Evidence, record: RankRecord) -> bool:
+    """Whether a rank waits, or lost its partner, in a backward pass."""
+    if record.waiting is not None and record.waiting.operation.startswith("DDP "):
+        return True
+    site = _site(record)
+    return any(stands_at(evidence.script, b, site) for b in evidence.script.training.backwards)
 
 
 def _overtook(evidence: Evidence, held: list[RankRecord]) -> EarlyLeaver | None:

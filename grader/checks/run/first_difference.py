@@ -8,6 +8,8 @@ from enum import Enum
 
 from grader.checks.phrases import at, listed, places
 from grader.checks.run.stuck_ranks import rank_test
+from grader.checks.source.causes import stands_at
+from grader.checks.source.deciding_tests import deciding_test, told_to_all
 from grader.checks.source.replica_repairs import made_under_test, sent_from
 from grader.checks.source.script import Script
 from grader.model.call_site import Site
@@ -51,6 +53,9 @@ class FirstDifference:
         """The line, then the call that led to it, or all calls up to the test that let one rank through."""
         chain = self._chain(script)
         number, test = self._test(script)
+        own = self._own_decision(script)
+        if own is not None:
+            return (*places(chain[:1]), script.location(own.test))
         return places(chain[:2]) if test is None else (*places(chain[:number]), test)
 
     def _chain(self, script: Script) -> list[Site]:
@@ -65,6 +70,27 @@ class FirstDifference:
                 if test is not None:
                     return number, test
         return 0, None
+
+    def _own_decision(self, script: Script) -> ast.If | None:
+        """The test of something else than the rank that let one rank step alone; None where it stands under none.
+
+        Of another line than a step the others may have run it, too, without effect.
+        """
+        site = self.change.site
+        if self.manner is not Manner.ALONE or site is None or self._test(script)[1] is not None:
+            return None
+        steps = any(stands_at(script, step, site) for step in script.updates.steps)
+        return deciding_test(script, site.path, site.line) if steps else None
+
+    def decided_alone(self, script: Script) -> str:
+        """What the test that one rank passed alone stands for, as a sentence; "" where there is none."""
+        own = self._own_decision(script)
+        if own is None:
+            return ""
+        return (
+            f"Whether it runs, {script.at(own)} decides by {script.quote(own.test)}, of which each rank works out a "
+            "value of its own."
+        )
 
     def out_of_test(self, script: Script) -> str:
         """For a line that one rank alone runs: the call, or the line, to take out of the test; "" for others."""
@@ -89,6 +115,10 @@ class FirstDifference:
         line, weights = at(self.change.site, "it"), self.what == WEIGHTS
         send = sent_from(script, self.change.site, self.ranks[0]) if weights else ""
         match self.manner:
+            case Manner.ALONE if (test := self._own_decision(script)) is not None:
+                return told_to_all(script, test) or (
+                    f"Decide at {script.at(test)} by numbers that all ranks share, such as those of averaged gradients."
+                )
             case Manner.ALONE if self._test(script)[1] is None:
                 # No test keeps the others from it: they may well run it, and it changes nothing of theirs.
                 own = _of_rank(script, self.change.site)

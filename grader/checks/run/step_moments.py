@@ -34,6 +34,11 @@ def first_apart(ranks: Sequence[RankTrace]) -> int | None:
     return min(apart, default=None)
 
 
+def is_one_further(rank: RankTrace) -> bool:
+    """Whether a rank has stepped since it drew the last batch that was told: it is in one more, told or not."""
+    return not rank.batches or rank.batches[-1].step < len(rank.steps)
+
+
 def _counted(rank: RankTrace) -> list[tuple[Step, int, int]]:
     """Each step, with the backward passes and the collectives of the default group up to it."""
     found: list[tuple[Step, int, int]] = []

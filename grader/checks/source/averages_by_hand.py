@@ -15,6 +15,7 @@ from grader.checks.source.backward_causes import reduced_loss
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.edits import Edits
 from grader.checks.source.gradient_averaging import Average
+from grader.checks.source.late_bound_hooks import late_bound_hook
 from grader.checks.source.late_waits import late_wait
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import ancestors, name_of, start
@@ -25,7 +26,8 @@ from grader.model.fix import Fix
 def cause_by_hand(script: Script) -> CauseInText | None:
     """The likeliest one that the text shows; None where it shows none."""
     return (
-        late_wait(script)
+        late_bound_hook(script)
+        or late_wait(script)
         or reduced_loss(script)
         or next(iter(misplaced_averages(script)), None)
         or skipped_average(script)

@@ -96,7 +96,9 @@ class Accumulations:
         if len(backwards) != 1:
             return
         inner = self._updates.loops_around(backwards[0])
-        if not inner or inner[0] is outer or outer not in inner or start(place) < end(inner[0]):
+        if not inner or inner[0] is outer or start(place) < end(inner[0]):
+            return
+        if outer not in inner and not isinstance(outer, FUNCTIONS):
             return
         loop = inner[0]
         if any(loop is d.loop and d.iterates for d in self._training.draws):

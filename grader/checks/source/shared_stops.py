@@ -10,6 +10,7 @@ from grader.checks.source.library_spelling import is_bound
 from grader.checks.source.script import UNKNOWN, Script
 
 _NAMES = ("stop", "stop_all", "stop_of_all_ranks")
+_AGREEMENTS = ("go_on", "all_go_on", "all_ranks_go_on")
 
 
 def decided_together(script: Script, leaving: ast.AST) -> str:
@@ -17,7 +18,7 @@ def decided_together(script: Script, leaving: ast.AST) -> str:
 
     "" where the exit stands under no plain `if` that all ranks come to.
     """
-    tree, edits = script.names.tree(leaving), Edits(script)
+    tree = script.names.tree(leaving)
     branch = tree.parent.get(tree.statement(leaving))
     plain = isinstance(branch, ast.If) and tree.statement(leaving) in branch.body
     if not isinstance(branch, ast.If) or not plain or script.guards.partial(branch) is not None:
@@ -25,21 +26,34 @@ def decided_together(script: Script, leaving: ast.AST) -> str:
     above = tree.parent.get(branch)
     if isinstance(above, ast.If) and above.orelse == [branch]:
         return ""
-    value = next((name for name in _NAMES if not is_bound(tree, name)), "")
-    on = _device(script, branch)
-    dist = "torch.distributed"
     # Being good enough takes all ranks' word, anything else that of one.
     below = isinstance(branch.test, ast.Compare) and isinstance(branch.test.ops[-1], ast.Lt | ast.LtE)
     ends = isinstance(tree.statement(leaving), ast.Break)
     enough = below and ends and not script.conditions.of(branch.test).partial
     kept, who = ("MIN", "all") if enough else ("MAX", "one")
+    return _agreed(script, branch, _NAMES, kept, f"Let all ranks leave where {who} would")
+
+
+def done_together(script: Script, branch: ast.If) -> str:
+    """The lines before a test after which all ranks do what stands under it, or none; "" where it is no plain `if`."""
+    above = script.names.tree(branch).parent.get(branch)
+    if script.guards.partial(branch) is not None or (isinstance(above, ast.If) and above.orelse == [branch]):
+        return ""
+    return _agreed(script, branch, _AGREEMENTS, "MIN", "Let all ranks decide alike, as where all would")
+
+
+def _agreed(script: Script, branch: ast.If, names: tuple[str, ...], kept: str, what: str) -> str:
+    """The lines that make a test's value the same on all ranks: the smallest one, or the largest one, of theirs."""
+    tree, edits, dist = script.names.tree(branch), Edits(script), "torch.distributed"
+    value = next((name for name in names if not is_bound(tree, name)), "")
+    on = _device(script, branch)
     lines = (
         f"{value} = {edits.name('torch.tensor', branch)}(float({edits.text(branch.test)}){on})",
         f"{edits.name(f'{dist}.all_reduce', branch)}({value}, op={edits.name(f'{dist}.ReduceOp.{kept}', branch)})",
     )
     if not value:
         return ""
-    told = f"Let all ranks leave where {who} would: {', '.join(f'`{line}`' for line in lines)} right before "
+    told = f"{what}: {', '.join(f'`{line}`' for line in lines)} right before "
     return f"{told}{script.at(branch)}, and there `if {value}.item():`."
 
 

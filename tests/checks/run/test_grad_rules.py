@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from grader.model.grade import State
 from grader.model.run import Ending
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 
 
@@ -643,6 +645,19 @@ def test_a_network_that_was_handed_on_before_it_was_wrapped(
     (hit,) = story.observation("GRAD002").hits
     assert hit.where[0].line == handed
     assert hint in hit.hint
+
+
+def test_a_method_of_the_inner_module_that_is_called_on_its_wrapper(tell: Any) -> None:
+    story = tell.Story()
+    story.text = (FIXTURES / "GRAD002" / "flagged_method_found_by_getattr.py").read_text()
+    story.wrap()
+    for rank in range(2):
+        story.ranks[rank].event("bypass", 17, wrap=0, n=0)
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    (hit,) = story.observation("GRAD002").hits
+    assert [p.line for p in hit.where[:3]] == [33, 21, 17]
+    assert "`train.py:33` calls `training_step` on the wrapper, which has none" in hit.message
+    assert "write `self.model(batch)` at `train.py:33`" in hit.hint
 
 
 def test_an_inner_call_whose_gradients_are_averaged_by_hand(tell: Any) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from grader.checks.diagnosis import diagnose
 from grader.checks.policy import apply_rules
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
 from grader.model.run import Ending, Failure
+from grader.model.trace import Batch, Pass
 
 CLEAN, FLAGGED, UNSEEN = State.VERIFIED, State.CONTRADICTED, State.NOT_OBSERVABLE
 
@@ -164,6 +166,107 @@ def test_a_batch_without_its_step(tell: Any, ending: Ending) -> None:
     assert look.state is FLAGGED
     assert look.hits[0].ranks == (1,)
     assert "drew batch 1 of epoch 1 and took no step on it, while rank 0 did" in look.hits[0].message
+
+
+SKIPS = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(8, 2))
+loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
+for x, y in loader:
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    if loss.item() > 3:
+        continue
+    loss.backward()
+    optimizer.step()
+dist.all_reduce(total)
+"""
+
+
+def skipping(tell: Any, *skipped: set[int], exchanges: bool = True, kept: bool = False) -> Any:
+    """Ranks that go through five batches and take no step on some; `kept`: they come to the exchange all the same."""
+    story = tell.Story()
+    story.group()
+    for rank, left_out in zip(story.ranks, skipped, strict=True):
+        loader, missed = story.loader(rank.rank, "train"), 0
+        for n in range(5):
+            rank.add("batches", Batch(loader.id, 0, n, 8, tuple(range(8)), 0.001, rank.steps, rank.tick()))
+            if n in left_out:
+                missed += 1
+                continue
+            num = 1 + missed if kept else 1
+            missed = 0
+            story.step(rank.rank, (1.0, float(n)), backwards=num, exchanges=num if exchanges else None)
+        rank.add("passes", Pass(loader.id, 0, 0, tell.site(10), 1.0, rank.tick(), True))
+    return story
+
+
+def test_the_first_step_that_one_rank_left_out_is_told(tell: Any) -> None:
+    look = skipping(tell, {2, 3}, {1}).observation("DIST008")
+    assert look.state is FLAGGED
+    assert "Rank 1 drew batch 2 of epoch 0 and took no step on it, while rank 0 did" in look.hits[0].message
+
+
+def test_a_step_left_out_by_one_rank_that_missed_no_collective_is_no_exit(tell: Any) -> None:
+    story = skipping(tell, {1, 2}, {1}, kept=True)
+    look = story.observation("DIST008")
+    assert look.state is CLEAN
+    assert "came to every collective, although rank 0 drew batch 3 of epoch 0" in look.reason
+    look = story.observation("DATA005")
+    assert look.state is CLEAN
+    assert "took no step on it" in look.reason
+
+
+@pytest.mark.parametrize(("text", "state"), [(SKIPS, FLAGGED), ("print()", CLEAN)])
+def test_as_many_steps_left_out_on_all_ranks_but_others(tell: Any, text: str, state: State) -> None:
+    story = skipping(tell, {3}, {1})
+    story.text = text
+    look = story.observation("DIST008")
+    assert look.state is state
+    if state is FLAGGED:
+        assert look.hits[0].where[0].line == 13
+    assert skipping(tell, {1}, {1}).observation("DIST008").state is CLEAN
+
+
+def left_the_last(tell: Any) -> Any:
+    """Rank 1 skips its last batch, in whose backward pass rank 0 waits; their next collectives do not fit together."""
+    story = skipping(tell, {4}, {4})
+    story.text = SKIPS
+    passes = story.ranks[0].fields["passes"]
+    passes[:] = [replace(p, ended_t=None, exhausted=None) for p in passes]
+    story.ending = Ending.CRASHED
+    story.exit_codes = {0: 1, 1: 1}
+    words = "[enforce fail at pair.cc:464] op.preamble.length <= op.nbytes. 76452 vs 8. Received data size"
+    story.failures[1] = Failure("RuntimeError", words, (tell.frame(16),))
+    story.failures[0] = Failure("RuntimeError", "Connection closed by peer", (tell.frame(14),))
+    return story
+
+
+def test_the_last_batch_without_its_step(tell: Any) -> None:
+    look = left_the_last(tell).observation("DIST008")
+    assert look.state is FLAGGED
+    (hit,) = look.hits
+    assert hit.ranks == (1,)
+    assert (
+        "drew batch 5 of epoch 0, the last one, and took no step on it; rank 0 lost its partner"
+        in hit.message
+    )
+    assert hit.where[0].line == 13
+
+
+def test_ranks_with_equal_numbers_of_batches_are_not_told_to_have_unequal_ones(tell: Any, only: Any) -> None:
+    evidence = left_the_last(tell).evidence()
+    findings, _ = apply_rules(evidence, only("DIST008", "DIST009", "DATA005"))
+    assert [f.code for f in findings] == ["DIST008"]
+    found, _ = diagnose(evidence, findings)
+    assert found is not None
+    assert found.id == "mismatched_tensors"
+    assert found.where[0].line == 13
+    assert "`stop = torch.tensor(" in found.hint
 
 
 def test_a_rank_that_is_a_batch_ahead_of_a_waiting_one(tell: Any) -> None:

@@ -497,6 +497,17 @@ def test_unequal_numbers_of_steps_are_not_compared_step_by_step(tell: Any) -> No
     assert story.observation("OPT004").state is UNSEEN
 
 
+def test_steps_of_other_iterations_are_not_compared_by_their_rates(tell: Any) -> None:
+    story = tell.Story()
+    for rank, skipped in enumerate((4, 2)):
+        for n in (n for n in range(6) if n != skipped):
+            num = 2 if n == skipped + 1 else 1
+            story.step(rank, None, lr=(0.1 / (n + 1),), backwards=num, exchanges=num)
+    look = story.observation("OPT004")
+    assert look.state is UNSEEN
+    assert "From step 2 on" in look.reason
+
+
 def test_rates_that_are_no_numbers_on_all_ranks_are_alike(tell: Any) -> None:
     assert steps(tell, [0.1, float("nan"), float("nan")]).observation("OPT004").state is CLEAN
 

@@ -212,6 +212,53 @@ def left_otherwise(tell: Any, text: str, line: int, alone: bool = False) -> Hit:
     return blamed(looked_at(story, looks[0], (begin,) if alone else looks[1]))
 
 
+GUARDED = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(8, 2))
+for step, (x, y) in enumerate(batches):
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    {guard}
+    {step}
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "step", "line", "test", "hint"),
+    [
+        (
+            "if not spike(loss):",
+            "    optimizer.step()",
+            11,
+            "`not spike(loss)`",
+            "`dist.all_reduce(go_on, op=dist.ReduceOp.MIN)` right before `train.py:10`, and there `if go_on.item():`",
+        ),
+        (
+            "if spike(loss):\n        continue",
+            "optimizer.step()",
+            12,
+            "`spike(loss)`",
+            "`dist.all_reduce(stop, op=dist.ReduceOp.MAX)` right before `train.py:10`, and there `if stop.item():`",
+        ),
+    ],
+)
+def test_a_step_that_each_rank_decides_on_by_itself(
+    tell: Any, guard: str, step: str, line: int, test: str, hint: str
+) -> None:
+    hit = left_otherwise(tell, GUARDED.format(guard=guard, step=step), line, alone=True)
+    assert f"Whether it runs, `train.py:10` decides by {test}" in hit.message
+    assert hint in hit.hint
+    assert [p.line for p in hit.where[:2]] == [line, 10]
+
+
+def test_a_change_that_other_ranks_may_have_made_too_is_not_laid_to_a_test(tell: Any) -> None:
+    text = GUARDED.format(guard="if step == 2:", step="    model.module.weight.data.mul_(scale)")
+    assert "decides by" not in left_otherwise(tell, text, 11, alone=True).message
+
+
 NOISY = """import torch
 import torch.distributed as td
 from torch.nn.parallel import DistributedDataParallel

@@ -785,6 +785,42 @@ def test_an_attack_that_clears_is_not_judged(tell: Any) -> None:
     assert steps(tell.Story(), empty=2, backwards=2).observation("GRAD012").state is UNSEEN
 
 
+PLAIN = """
+import torch
+import torch.distributed as dist
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{made}
+for x, y in batches:
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    {used}
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("lost", "made", "used", "state"),
+    [
+        (1, "", "", FLAGGED),
+        (0, "", "", UNSEEN),  # weights had changed in between: the gradients served for that
+        (1, "delta = torch.zeros(8, requires_grad=True)", "", UNSEEN),
+        (1, "", "norms.append(model.weight.grad.norm())", UNSEEN),
+        (1, "model.weight.register_hook(print)", "", UNSEEN),
+        (1, "for p in model.parameters(): p.requires_grad_(True)", "", FLAGGED),
+    ],
+)
+def test_gradients_that_no_step_has_used(tell: Any, lost: int, made: str, used: str, state: State) -> None:
+    story = steps(tell.Story(), empty=2, backwards=2, lost=lost)
+    story.text = PLAIN.format(made=made, used=used)
+    look = story.observation("GRAD012")
+    assert look.state is state
+    if state is FLAGGED:
+        assert "the others were computed for nothing" in look.hits[0].message
+
+
 def test_the_text_was_misread(tell: Any) -> None:
     story = steps(tell.Story(), empty=1, backwards=2)
     story.text = ACCUMULATES

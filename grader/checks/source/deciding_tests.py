@@ -1,0 +1,48 @@
+"""The test that lets a line run in one round and not in another, where a run has shown that ranks decided otherwise."""
+
+from __future__ import annotations
+
+import ast
+
+from grader.checks.source.script import Script
+from grader.checks.source.shared_stops import decided_together, done_together
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, ancestors
+from grader.checks.source.syntax_tree import Tree
+
+_EXITS = (ast.Continue, ast.Break, ast.Return)
+
+
+def deciding_test(script: Script, path: str, line: int) -> ast.If | None:
+    """The innermost one around a line within its round, or the last one before it that may end the round."""
+    tree = next((t for t in script.trees if t.path == path), None)
+    statement = _statement(tree, line) if tree is not None else None
+    if tree is None or statement is None:
+        return None
+    child: ast.AST = statement
+    before: ast.If | None = None
+    for above in ancestors(tree.parent, statement):
+        if isinstance(above, ast.If) and child is not above.test:
+            return above
+        for block in (getattr(above, name, None) for name in ("body", "orelse", "finalbody")):
+            if before is None and isinstance(block, list) and child in block:
+                before = next((s for s in reversed(block[: block.index(child)]) if _ends(s)), None)
+        if isinstance(above, (*LOOPS, *FUNCTIONS)):
+            break
+        child = above
+    return before
+
+
+def told_to_all(script: Script, test: ast.If) -> str:
+    """What to write so that all ranks decide alike; "" where that can't be said in lines of its own."""
+    leaving = _ends(test)
+    return decided_together(script, test.body[-1]) if leaving else done_together(script, test)
+
+
+def _statement(tree: Tree, line: int) -> ast.stmt | None:
+    """The innermost statement that begins on a line."""
+    found = [n for n in tree.parent if isinstance(n, ast.stmt) and n.lineno == line]
+    return max(found, key=lambda n: len([*ancestors(tree.parent, n)]), default=None)
+
+
+def _ends(statement: ast.AST) -> bool:
+    return isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS)
