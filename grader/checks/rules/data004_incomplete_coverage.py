@@ -35,7 +35,8 @@ for images, labels in loader:
 ## How it is seen
 In the run, by the union of the indices that all ranks drew in an epoch, against the training set (or the subset that
 all ranks share). Passes that deal out the set together and draw nothing twice, such as one that is left and one that is
-resumed, are one epoch. Dropping one incomplete global batch is fine. An epoch that the script leaves early is judged by
+resumed, are one epoch. Dropping one incomplete global batch is fine. Draws with replacement from shares of the
+ranks' own may be meant, and what they leave out is a hint. An epoch that the script leaves early is judged by
 what all epochs together have seen. In the source, by a loader with a `DistributedSampler` that is handed to
 `accelerator.prepare`, which divides its batches among the ranks once more (Fabric leaves such a sampler alone). Where
 the text rounds the number of samples down (`n // 512 * 512`) and that leaves out as many as were missed, it is named.
@@ -144,6 +145,8 @@ def _over_all(
 
 
 def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
+    from grader.checks.run.epoch_partition import PartitionKind
+
     worst = max(lacking, key=lambda d: d.num_missing or 0)
     epoch, missing, expected = worst.epoch, worst.num_missing or 0, worst.num_expected or 0
     ever = frozenset().union(*(e.union for e in stream.epochs))
@@ -173,6 +176,14 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
             f"The shares fit together, but {script.at(shares[0])} takes them from a part of the set: let it hold all "
             "samples."
         )
+    # Apart, ranks may draw with replacement on purpose: then some samples come later than others, and that is a choice.
+    chosen = epoch.replacement and worst.kind is PartitionKind.DISJOINT and not before
+    if chosen:
+        cause = " Each rank draws with replacement from a share of its own, so some come twice and others later or not."
+        hint = (
+            "Where each sample is to come once in each epoch, draw without replacement. The `weight=` of "
+            "`F.cross_entropy` brings classes into balance as well."
+        )
     if before:
         cause = (
             f" {script.at(before[0])} takes a share by rank already, and the loader divides that once more."
@@ -198,6 +209,7 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
             "first_missing": _missing(epoch.union, expected),
             "samples_by_rank": {str(s.rank): s.num_distinct for s in epoch.shards},
         },
+        severity=Severity.HINT if chosen else None,
     )
 
 

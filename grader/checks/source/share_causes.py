@@ -53,15 +53,30 @@ def over_samplers(script: Script, site: Site | None) -> Iterable[tuple[ast.Call,
             yield node, source
 
 
-def drawn_apart(script: Script, site: Site | None) -> Iterable[tuple[ast.Call, str]]:
-    """Samplers of torch that a loader is given and that each rank draws from by itself, with what to write instead."""
+def drawn_apart(script: Script, site: Site | None) -> Iterable[CauseInText]:
+    """Samplers of torch that a loader is given and that each rank draws from by itself."""
     loader = loader_at(script, site)
     given = script.argument(loader, "sampler") if loader is not None else None
     for node in script.values.origins(given) if isinstance(given, ast.expr) else ():
-        if isinstance(node, ast.Call) and script.names.qualified(node.func) in _BY_POSITION:
-            source = _source(script, node)
-            if isinstance(source, ast.expr) and not made_of_rank(script, source):
-                yield node, f"DistributedSampler({ast.unparse(source)})"
+        kind = script.names.qualified(node.func) if isinstance(node, ast.Call) else None
+        if not isinstance(node, ast.Call) or loader is None or kind not in _BY_POSITION:
+            continue
+        weighted = kind is not None and kind.endswith("WeightedRandomSampler")
+        # Weights say nothing of the samples: these are the loader's.
+        source = script.argument(loader, "dataset") if weighted else _source(script, node)
+        if not isinstance(source, ast.expr) or made_of_rank(script, source):
+            continue
+        at, own, shared = script.at(node), script.quote(node), f"DistributedSampler({ast.unparse(source)})"
+        told = "and call `set_epoch(epoch)` on it at the start of each epoch"
+        balanced = (
+            f"Give the loader `sampler={shared}` instead of {own}, {told}. The `weight=` of "
+            "`F.cross_entropy` brings classes into balance as well."
+        )
+        yield CauseInText(
+            (node,),
+            f"{at} lets each rank draw from the whole set by itself: {own}.",
+            balanced if weighted else f"Write `{shared}` instead of {own} at {at}, {told}.",
+        )
 
 
 def salted(script: Script, site: Site | None) -> CauseInText | None:

@@ -785,6 +785,55 @@ def test_a_sampler_that_each_rank_draws_from_by_itself(tell: Any) -> None:
     )
 
 
+WEIGHTED = """from torch.utils.data import DataLoader, WeightedRandomSampler
+
+def balanced(weights, num):
+    return WeightedRandomSampler(weights, num)
+
+loader = DataLoader(
+    data, batch_size=8, sampler=balanced(weights, len(data) // 2))
+"""
+WEIGHTS = PLAIN | {"sampler": "WeightedRandomSampler"}
+
+
+@pytest.mark.parametrize("num", [48, 96])
+def test_draws_with_replacement_from_the_whole_set(tell: Any, num: int) -> None:
+    """Which samples were drawn is known, and so is who shares them."""
+    story = tell.Story()
+    story.text = WEIGHTED
+    for epoch in range(3):
+        drawn = {r: random.Random(10 * epoch + r).choices(range(96), k=num) for r in range(2)}
+        story.epoch(drawn, batch=2, site=tell.site(6), **WEIGHTS)
+    assert states(story, *DATA) == {**ALL_CLEAN, "DATA003": FLAGGED, "DATA004": FLAGGED}
+    (hit,) = story.observation("DATA003").hits
+    assert [place.line for place in hit.where] == [4, 6]
+    assert "lets each rank draw from the whole set by itself" in hit.message
+    assert "of 96 samples no rank drew in that epoch" in hit.message
+    assert "sampler=DistributedSampler(data)`" in hit.hint
+    assert hit.severity is None
+
+
+def test_draws_with_replacement_from_shares_of_their_own_are_a_choice(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(3):
+        drawn = {r: random.Random(10 * epoch + r).choices(range(r, 96, 2), k=48) for r in range(2)}
+        story.epoch(drawn, size=48, **WEIGHTS)
+    assert states(story, *DATA) == {**ALL_CLEAN, "DATA004": FLAGGED}
+    (hit,) = story.observation("DATA004").hits
+    assert hit.severity is Severity.HINT
+    assert "with replacement from a share of its own" in hit.message
+
+
+def test_a_list_that_holds_samples_several_times_is_divided_by_its_places(tell: Any) -> None:
+    story = tell.Story()
+    twice = [*range(96), *range(0, 96, 3)] * 2
+    for epoch in range(2):
+        random.Random(epoch).shuffle(twice)
+        story.epoch({r: twice[r::2] for r in range(2)}, size=256, sampler_epoch=epoch)
+    assert states(story, "DATA003", "DATA004") == {"DATA003": UNSEEN, "DATA004": UNSEEN}
+    assert "holds samples several times" in story.observation("DATA003").reason
+
+
 def test_slices_that_reach_a_few_samples_too_far(tell: Any) -> None:
     story = tell.Story()
     rng = random.Random(0)
