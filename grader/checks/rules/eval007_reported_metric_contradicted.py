@@ -52,7 +52,6 @@ from grader.checks.source.counted_right import share_of_right
 from grader.checks.source.kept_weights import kept_without_copy
 from grader.checks.source.repeated_sums import repeated_sums
 from grader.checks.source.reported_figures import FIGURES, computed_at, entries
-from grader.checks.source.score_causes import score_cause
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import EvidenceKind, Severity
@@ -165,6 +164,7 @@ _STEPS = 10
 
 def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     """What is wrong with one metric's report, or a sentence that it is right."""
+    from grader.checks.run.claim_causes import claim_cause
     from grader.checks.run.reported_epochs import claimed_epochs, saved_epochs, tolerance
     from grader.checks.run.saved_statistics import other_statistics
     from grader.checks.run.score_reasons import WHAT_TO_WRITE, reason_of
@@ -198,10 +198,11 @@ def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     older = fits or (reason is not None and reason.other.change is Change.WEIGHTS)
     change = Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
     names = (metric.reported_as, metric.name)
-    cause = score_cause(evidence.script, names) if change is Change.NOTHING else None
+    cause = claim_cause(evidence, one, allowed) if change is Change.NOTHING else None
     other = other_statistics(evidence) if change is Change.MODE else None
     nodes = other.nodes if other is not None else cause.nodes if cause is not None else ()
-    said = " ".join(s for s in (said, reason and reason.sentence, other and other.says) if s)
+    known = (reason and reason.sentence, other and other.says, cause and cause.says)
+    said = " ".join(s for s in (said, *(known if any(known) else (_UNKNOWN,) * (not fits))) if s)
     made = (*nodes, *computed_at(evidence.script, names))
     slightly = metric.gain(metric.best(values), one.measured) < _STEPS * metric.readable_step
     return Hit(
@@ -287,5 +288,8 @@ def _contradicted(one: MetricClaim, allowed: float) -> str:
     return (
         f"`metrics.json` reports a validation {one.metric.title} of {one.said}, but the saved weights score "
         f"{one.exactly} on the same {one.on}; nothing that is reported of the last epoch, the best one or the one "
-        f"that was saved is within {allowed:.3g} of that. The curve describes other weights or another count."
+        f"that was saved is within {allowed:.3g} of that."
     )
+
+
+_UNKNOWN = "The curve describes other weights or another count."

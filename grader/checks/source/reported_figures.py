@@ -10,7 +10,7 @@ from grader.checks.source.syntax_nodes import name_of, start
 
 FIGURES = ("accuracy", "val_accuracy", "val_acc", "val_loss", "train_loss", "loss")
 _MEANS = ("mean", "div", "true_divide")
-_JOINING = ("cat", "concat", "stack", "sum")
+_JOINING = ("cat", "concat", "concatenate", "stack", "sum")
 
 
 def entries(node: ast.AST) -> Iterable[tuple[str, ast.expr]]:

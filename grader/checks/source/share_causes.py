@@ -61,7 +61,7 @@ def drawn_apart(script: Script, site: Site | None) -> Iterable[CauseInText]:
         kind = script.names.qualified(node.func) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or loader is None or kind not in _BY_POSITION:
             continue
-        weighted = kind is not None and kind.endswith("WeightedRandomSampler")
+        weighted = name_of(node) == "WeightedRandomSampler"
         # Weights say nothing of the samples: these are the loader's.
         source = script.argument(loader, "dataset") if weighted else _source(script, node)
         if not isinstance(source, ast.expr) or made_of_rank(script, source):
