@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grader.model.calibration import Calibration
+from grader.model.evaluation import Evaluation
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.task import Expected
@@ -805,3 +807,32 @@ def test_two_ranks_that_are_no_faster_than_one(tell: Any) -> None:
     assert story.observation("PERF003").state is UNSEEN
     story.calibration = None
     assert story.observation("PERF003").state is UNSEEN
+
+
+OWN_COUNT = (Path(__file__).parents[1] / "fixtures/OPT006/flagged_count_of_own_samples.py").read_text(
+    encoding="utf-8"
+)
+
+
+@pytest.mark.parametrize(("end", "state"), [(0.07, FLAGGED), (0.001, UNSEEN)])
+def test_a_count_of_own_samples_on_the_curve_of_all(tell: Any, end: float, state: State) -> None:
+    """The text shows the count; that the rate never came down, the run."""
+    story = steps(tell, [*WARM, *(0.1 - (0.1 - end) * n / 29 for n in range(30))])
+    story.text = OWN_COUNT
+    look = story.observation("OPT006")
+    assert look.state is state
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert "ended at 0.07, and 0.1 was its peak" in hit.message
+        assert "`seen += len(y) * dist.get_world_size()`" in hit.hint
+        assert [place.line for place in hit.where] == [35, 25, 31]
+
+
+@pytest.mark.parametrize("end", [0.07, 0.001])
+def test_a_rate_that_did_not_come_down_is_looked_at_before_more_epochs(tell: Any, end: float) -> None:
+    story = steps(tell, [*WARM, *(0.1 - (0.1 - end) * n / 29 for n in range(30))])
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4})
+    story.levels = {"accuracy": 0.9}
+    (hit,) = story.observation("EVAL013").hits
+    assert ("come to the end of its curve" in hit.hint) is (end == 0.07)
+    assert ("more epochs" in hit.hint) is not (end == 0.07)
