@@ -582,6 +582,56 @@ def test_shares_that_overlap_are_never_divided_again(tell: Any, chosen: str, lin
     assert hit.where[0].line == line + 2
 
 
+BY_HASH = """from torch.utils.data import DataLoader, Sampler
+
+class Dealt(Sampler):
+    def __init__(self, n, rank, world):
+        self.n, self.rank, self.world = n, rank, world
+
+    def __iter__(self):
+        order = sorted(range(self.n), key=lambda i: hash(CARD))
+        return iter(order[self.rank :: self.world])
+
+loader = DataLoader(data, sampler=Dealt(len(data), rank, world))
+"""
+
+
+@pytest.mark.parametrize(("card", "salted"), [('f"{i:06d}.png"', True), ("str(i)", True), ("(7, i)", False)])
+def test_an_order_by_the_hash_of_a_text_is_another_in_each_process(
+    tell: Any, card: str, salted: bool
+) -> None:
+    story = tell.Story()
+    story.text = BY_HASH.replace("CARD", card)
+    drawn = {r: shuffled(96, r)[r::2] for r in range(2)}
+    story.epoch(drawn, site=tell.site(11), sampler="Dealt", num_replicas=None, sampler_rank=None)
+    (hit,) = story.observation("DATA003").hits
+    assert (hit.where[0].line == 8) is salted
+    assert ("zlib.crc32(" in hit.hint) is salted
+    assert not salted or f".encode())` instead of `hash({card})`" in hit.hint
+
+
+OF_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
+from torchvision import datasets
+
+train_set = datasets.MNIST("data", train=True)
+val_set = datasets.MNIST("data", train=False)
+sampler = DistributedSampler(OVER)
+loader = DataLoader(train_set, batch_size=8, sampler=sampler)
+val_loader = DataLoader(val_set, batch_size=8)
+"""
+
+
+@pytest.mark.parametrize("over", ["val_set", "train_set"])
+def test_a_sampler_that_was_made_over_another_set(tell: Any, over: str) -> None:
+    story = tell.Story()
+    story.text = OF_ANOTHER.replace("OVER", over)
+    for epoch in range(2):
+        story.epoch(tell.strided(30, 2, epoch), sampler_epoch=epoch, site=tell.site(7))
+    (hit,) = story.observation("DATA004").hits
+    assert (hit.where[0].line == 6) is (over == "val_set")
+    assert ("`train_set` instead of `val_set`" in hit.hint) is (over == "val_set")
+
+
 OWN_BATCHES = """import torch
 from torch.utils.data import DataLoader
 
