@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grader.model.calibration import Calibration
-from grader.model.evaluation import Evaluation
+from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.task import Expected
@@ -836,3 +836,38 @@ def test_a_rate_that_did_not_come_down_is_looked_at_before_more_epochs(tell: Any
     (hit,) = story.observation("EVAL013").hits
     assert ("come to the end of its curve" in hit.hint) is (end == 0.07)
     assert ("more epochs" in hit.hint) is not (end == 0.07)
+
+
+STEPS_OF_ALL = """from torch.utils.data import DataLoader, DistributedSampler
+
+loader = DataLoader(train_set, batch_size=8, sampler=DistributedSampler(train_set))
+steps_per_epoch = NUMBER
+for epoch in range(3):
+    for step in range(steps_per_epoch):
+        x, y = next(batches)
+        criterion(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "epochs", "told"),
+    [("len(train_set) // 8", 2, True), ("len(loader)", 2, False), ("len(train_set) // 8", 4, False)],
+)
+def test_epochs_of_as_many_passes_as_there_are_ranks(tell: Any, number: str, epochs: int, told: bool) -> None:
+    """Who validates less often than each epoch reports fewer, too: the text decides."""
+    story = tell.honest()
+    for epoch in range(2, 4):
+        story.epoch(tell.strided(96, 2, epoch), sampler_epoch=epoch)
+    story.text = STEPS_OF_ALL.replace("NUMBER", number)
+    rows = tuple({"val_accuracy": 0.5} for _ in range(epochs))
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4}, reported=ReportedMetrics(rows))
+    drawn = sum(e.num_drawn for s in story.evidence().ledger.training for e in s.epochs)
+    assert drawn == 4 * 96
+    look = story.observation("PERF003")
+    assert (look.state is FLAGGED) is told
+    if told:
+        (hit,) = look.hits
+        assert "has 2 epochs, and the training split was gone through 4 times" in hit.message
+        assert [place.line for place in hit.where] == [4]
+        assert "`len(loader)`" in hit.hint
