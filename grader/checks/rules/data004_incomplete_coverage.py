@@ -168,7 +168,9 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
     if told and told[-1] > len(epoch.shards):
         cause = f" Its sampler divides among {told[-1]} ranks, but {len(epoch.shards)} trained."
         hint = "Leave out `num_replicas` and `rank`: `DistributedSampler` asks the process group for both."
-    before = list(cut_before(script, stream.site))
+    # Apart, ranks may draw with replacement on purpose: then some samples come later than others, and that is a choice.
+    chosen = epoch.replacement and worst.kind is PartitionKind.DISJOINT
+    before = [] if chosen else list(cut_before(script, stream.site))
     shares = list(own_cuts(script, stream.site))
     rounded = list(rounded_counts(script, stream.site, expected, missing)) if not before else []
     cut = lines(script, [*before, *rounded[:1], *shares])
@@ -183,8 +185,6 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
             f"The shares fit together, but {script.at(shares[0])} takes them from a part of the set: let it hold all "
             "samples."
         )
-    # Apart, ranks may draw with replacement on purpose: then some samples come later than others, and that is a choice.
-    chosen = epoch.replacement and worst.kind is PartitionKind.DISJOINT and not before
     if chosen:
         cause = " Each rank draws with replacement from a share of its own, so some come twice and others later or not."
         hint = (

@@ -35,8 +35,9 @@ one or the one behind which the weights were saved must have that score; where i
 that is said. Where none has it, the scorer tries what may be meant: training mode, other files that the run left. Two
 of the metric's steps are tolerated (an accuracy's percentage point: autocast rounds), of a share two samples, too, and
 three times that where ranks scored their parts with BatchNorm statistics of their own. A figure or a loss that is the
-measured one times the number of ranks, or a part of it, is told. A script that validates on samples which it sets aside
-from the training split reports another figure and is not judged.
+measured one times the number of ranks, or a part of it, is told; so are gathered predictions held against labels in
+another order, and counts that are never set back, by the text or by figures that are means over all epochs. A script
+that validates on samples which it sets aside from the training split reports another figure and is not judged.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def _meters(script: Script, read: ast.Attribute) -> Iterator[Cause]:
     for made in script.values.origins(read.value):
         emptying = _emptying(script, made, read.attr)
         loop = _passed_by(script, read, made) if emptying is not None else None
-        if loop is None or emptying is None or _emptied(script, made, emptying) or not _told(script, made):
+        if loop is None or emptying is None or _emptied(script, made, emptying) or not _updated(script, made):
             continue
         name, anew = ast.unparse(read.value), script.quote(script.names.tree(made).statement(made))
         where = f"in the loop at {script.at(loop)}, before the validation pass"
@@ -152,7 +152,7 @@ def _known(script: Script, origin: ast.AST) -> bool:
     return named or script.graph.built_class(origin) is not None
 
 
-def _told(script: Script, made: ast.AST) -> bool:
+def _updated(script: Script, made: ast.AST) -> bool:
     """Whether a validation pass tells a meter anything: `accuracy.update(out, labels)`, `accuracy(out, labels)`."""
     called = (
         call.func.value if isinstance(call.func, ast.Attribute) else call.func

@@ -865,9 +865,14 @@ def test_draws_with_replacement_from_the_whole_set(tell: Any, num: int) -> None:
 
 def test_draws_with_replacement_from_shares_of_their_own_are_a_choice(tell: Any) -> None:
     story = tell.Story()
+    story.text = """from torch.utils.data import DataLoader, Subset, WeightedRandomSampler
+
+share = Subset(data, range(dist.get_rank(), len(data), dist.get_world_size()))
+loader = DataLoader(share, batch_size=8, sampler=WeightedRandomSampler(weights, len(share)))
+"""
     for epoch in range(3):
         drawn = {r: random.Random(10 * epoch + r).choices(range(r, 96, 2), k=48) for r in range(2)}
-        story.epoch(drawn, size=48, **WEIGHTS)
+        story.epoch(drawn, size=48, site=tell.site(4), **WEIGHTS)
     assert states(story, *DATA) == {**ALL_CLEAN, "DATA004": FLAGGED}
     (hit,) = story.observation("DATA004").hits
     assert hit.severity is Severity.HINT
