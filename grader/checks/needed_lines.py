@@ -27,6 +27,7 @@ _LINES = {
     "os": "import os",
     "sys": "import sys",
     "functools": "import functools",
+    "zlib": "import zlib",
     "np": "import numpy as np",
     "torch": "import torch",
     "nn": "from torch import nn",

@@ -230,7 +230,7 @@ def check_run(evidence: Evidence) -> Observation:
         judged += found
     divided = [d for d in judged if d.kind in (PartitionKind.DISJOINT, PartitionKind.OVERLAP)]
     if divided:
-        return verified(_shares(divided[0].epoch, divided[0].num_distinct))
+        return verified(_shares(divided[0].epoch, max(divided[0].num_distinct, divided[0].num_expected or 0)))
     # Whatever its samples are called, a rank that draws far fewer than there are does not draw them all.
     total = evidence.ledger.num_train
     parts = [d.epoch for d in judged if d.epoch.known and d.epoch.own and d.epoch.complete]

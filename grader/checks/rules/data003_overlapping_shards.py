@@ -31,7 +31,8 @@ loader = DataLoader(train_set, batch_size=64, sampler=sampler)
 
 ## How it is seen
 In the run, by the indices that ranks drew in the same epoch. With k ranks up to k − 1 samples drawn twice are
-honest padding, and so are those that fill the last global batch. Streams and batches cut by hand have no indices: there
+honest padding, and so are those that fill the last global batch. Draws with replacement are compared like any other,
+unless what is divided holds samples several times. Streams and batches cut by hand have no indices: there
 hashes of the samples show what two ranks, or two workers of one, were given, and texts are recognised wherever they
 were cut. In the source, by a sampler that is told a fixed rank or a seed with the rank in it, and by streams that do
 not ask for their worker.
@@ -196,13 +197,8 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
             f" {script.at(ranked[0])} seeds the shuffle with the rank, so each rank divides another order."
         )
         hint = "Seed it alike on every rank: a common seed plus the epoch. The rank only chooses the share."
-    for sampler, shared_one in drawn_apart(script, stream.site):
-        sources = [sampler]
-        cause = f" {script.at(sampler)} lets each rank draw from the whole set by itself: {script.quote(sampler)}."
-        hint = (
-            f"Write `{shared_one}` instead of {script.quote(sampler)} at {script.at(sampler)}, and call "
-            "`set_epoch(epoch)` on it at the start of each epoch."
-        )
+    for alone in drawn_apart(script, stream.site):
+        sources, cause, hint = list(alone.nodes), f" {alone.says}", alone.hint
     for outer, inner in over_samplers(script, stream.site):
         sources, whole = [outer], script.quote(inner)
         cause = (
@@ -222,6 +218,14 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
     for order in orders[:1]:
         sources, hint = [order], divided(script, order)
         cause = f" {script.at(order)} draws the order that they read by."
+    if epoch.replacement and not cause:
+        cause = " Ranks draw with replacement, and not from shares of their own."
+        hint = (
+            "Deal one order of all samples out to the ranks, `DistributedSampler`; draws with replacement stay apart "
+            "within `Subset(train_set, range(rank, len(train_set), world_size))`."
+        )
+    if epoch.replacement and worst.num_missing:
+        cause += f" {worst.num_missing:,} of {worst.num_expected or 0:,} samples no rank drew in that epoch."
     shared = share(epoch.num_shared, epoch.num_distinct)
     alike = epochs(numbers) if epoch.exact else "each of the first epochs"
     example = f"first ones: {listed(epoch.shared)}; " if not stream.hashed else ""

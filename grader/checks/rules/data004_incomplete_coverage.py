@@ -35,10 +35,12 @@ for images, labels in loader:
 ## How it is seen
 In the run, by the union of the indices that all ranks drew in an epoch, against the training set (or the subset that
 all ranks share). Passes that deal out the set together and draw nothing twice, such as one that is left and one that is
-resumed, are one epoch. Dropping one incomplete global batch is fine. An epoch that the script leaves early is judged by
-what all epochs together have seen. In the source, by a loader with a `DistributedSampler` that is handed to
-`accelerator.prepare`, which divides its batches among the ranks once more (Fabric leaves such a sampler alone). Where
-the text rounds the number of samples down (`n // 512 * 512`) and that leaves out as many as were missed, it is named.
+resumed, are one epoch. Dropping one incomplete global batch is fine. Draws with replacement from shares of the ranks'
+own may be meant, and what they leave out is a hint. An epoch that the script leaves early is judged by what all epochs
+together have seen. In the source, by a loader with a `DistributedSampler` that is handed to `accelerator.prepare`,
+which divides its batches among the ranks once more (Fabric leaves such a sampler alone), and by a `DistributedSampler`
+that was made over another loader's data set. Where the text rounds the number of samples down (`n // 512 * 512`) and
+that leaves out as many as were missed, it is named.
 """
 
 from __future__ import annotations
@@ -50,9 +52,10 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, listed, place, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
+from grader.checks.source.foreign_samplers import foreign_samplers
 from grader.checks.source.rounded_counts import dealt_in_turn, rounded_counts
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import batch_cuts, cut_before, own_cuts, whole_set
+from grader.checks.source.share_causes import batch_cuts, cut_before, loader_at, own_cuts, whole_set
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -69,7 +72,12 @@ EXPLAINED_BY = ("DATA003", "DATA007", "DATA011")
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag loaders that a `DistributedSampler` divides and a framework divides once more."""
+    """Flag loaders that a sampler of another set divides, and those that a framework divides once more."""
+    for loader in script.training.loaders() if script.joins_group else ():
+        for one in foreign_samplers(script, loader) if script.training.roles(loader).trains else ():
+            yield Hit(
+                f"{one.says} Samples beyond that are never drawn.", one.hint, lines(script, one.nodes[:1])
+            )
     words = script.frameworks.words
     if words is None or not words.divides_again:
         return
@@ -144,6 +152,8 @@ def _over_all(
 
 
 def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
+    from grader.checks.run.epoch_partition import PartitionKind
+
     worst = max(lacking, key=lambda d: d.num_missing or 0)
     epoch, missing, expected = worst.epoch, worst.num_missing or 0, worst.num_expected or 0
     ever = frozenset().union(*(e.union for e in stream.epochs))
@@ -158,7 +168,9 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
     if told and told[-1] > len(epoch.shards):
         cause = f" Its sampler divides among {told[-1]} ranks, but {len(epoch.shards)} trained."
         hint = "Leave out `num_replicas` and `rank`: `DistributedSampler` asks the process group for both."
-    before = list(cut_before(script, stream.site))
+    # Apart, ranks may draw with replacement on purpose: then some samples come later than others, and that is a choice.
+    chosen = epoch.replacement and worst.kind is PartitionKind.DISJOINT
+    before = [] if chosen else list(cut_before(script, stream.site))
     shares = list(own_cuts(script, stream.site))
     rounded = list(rounded_counts(script, stream.site, expected, missing)) if not before else []
     cut = lines(script, [*before, *rounded[:1], *shares])
@@ -173,11 +185,20 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
             f"The shares fit together, but {script.at(shares[0])} takes them from a part of the set: let it hold all "
             "samples."
         )
+    if chosen:
+        cause = " Each rank draws with replacement from a share of its own, so some come twice and others later or not."
+        hint = (
+            "Where each sample is to come once in each epoch, draw without replacement. The `weight=` of "
+            "`F.cross_entropy` brings classes into balance as well."
+        )
     if before:
         cause = (
             f" {script.at(before[0])} takes a share by rank already, and the loader divides that once more."
         )
         hint = whole_set(script, before[0])
+    loader = loader_at(script, stream.site)
+    for foreign in foreign_samplers(script, loader) if loader is not None else ():
+        cause, hint, cut = f" {foreign.says}", foreign.hint, lines(script, foreign.nodes[:1])
     whole_run = f"; {never:,} were never drawn in the whole run" if never > worst.num_droppable else ""
     return Hit(
         message=(
@@ -198,6 +219,7 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
             "first_missing": _missing(epoch.union, expected),
             "samples_by_rank": {str(s.rank): s.num_distinct for s in epoch.shards},
         },
+        severity=Severity.HINT if chosen else None,
     )
 
 

@@ -35,8 +35,9 @@ one or the one behind which the weights were saved must have that score; where i
 that is said. Where none has it, the scorer tries what may be meant: training mode, other files that the run left. Two
 of the metric's steps are tolerated (an accuracy's percentage point: autocast rounds), of a share two samples, too, and
 three times that where ranks scored their parts with BatchNorm statistics of their own. A figure or a loss that is the
-measured one times the number of ranks, or a part of it, is told. A script that validates on samples which it sets aside
-from the training split reports another figure and is not judged.
+measured one times the number of ranks, or a part of it, is told; so are gathered predictions held against labels in
+another order, and counts that are never set back, by the text or by figures that are means over all epochs. A script
+that validates on samples which it sets aside from the training split reports another figure and is not judged.
 """
 
 from __future__ import annotations
@@ -51,7 +52,6 @@ from grader.checks.source.causes import lines
 from grader.checks.source.kept_weights import kept_without_copy
 from grader.checks.source.repeated_sums import repeated_sums
 from grader.checks.source.reported_figures import FIGURES, computed_at, entries, share_of_right
-from grader.checks.source.score_causes import score_cause
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import EvidenceKind, Severity
@@ -164,6 +164,7 @@ _STEPS = 10
 
 def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     """What is wrong with one metric's report, or a sentence that it is right."""
+    from grader.checks.run.claim_causes import claim_cause
     from grader.checks.run.reported_epochs import claimed_epochs, saved_epochs, tolerance
     from grader.checks.run.saved_statistics import other_statistics
     from grader.checks.run.score_reasons import WHAT_TO_WRITE, reason_of
@@ -197,10 +198,11 @@ def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     older = fits or (reason is not None and reason.other.change is Change.WEIGHTS)
     change = Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
     names = (metric.reported_as, metric.name)
-    cause = score_cause(evidence.script, names) if change is Change.NOTHING else None
+    cause = claim_cause(evidence, one, allowed) if change is Change.NOTHING else None
     other = other_statistics(evidence) if change is Change.MODE else None
     nodes = other.nodes if other is not None else cause.nodes if cause is not None else ()
-    said = " ".join(s for s in (said, reason and reason.sentence, other and other.says) if s)
+    known = (reason and reason.sentence, other and other.says, cause and cause.says)
+    said = " ".join(s for s in (said, *(known if any(known) else (_UNKNOWN,) * (not fits))) if s)
     made = (*nodes, *computed_at(evidence.script, names))
     slightly = metric.gain(metric.best(values), one.measured) < _STEPS * metric.readable_step
     return Hit(
@@ -286,5 +288,8 @@ def _contradicted(one: MetricClaim, allowed: float) -> str:
     return (
         f"`metrics.json` reports a validation {one.metric.title} of {one.said}, but the saved weights score "
         f"{one.exactly} on the same {one.on}; nothing that is reported of the last epoch, the best one or the one "
-        f"that was saved is within {allowed:.3g} of that. The curve describes other weights or another count."
+        f"that was saved is within {allowed:.3g} of that."
     )
+
+
+_UNKNOWN = "The curve describes other weights or another count."

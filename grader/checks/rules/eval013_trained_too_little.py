@@ -32,6 +32,7 @@ other fault is found in data, gradients, rates or the scored file, and costs not
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count
@@ -57,6 +58,10 @@ EXPLAINED_BY = (
 _FEW_EPOCHS = 5
 _SMALL_RATE = 0.01
 """Of plain SGD; small networks that start from nothing mostly learn with ten times that."""
+_WITH_EACH_STEP = 0.8
+"""Share of its steps before which a rate moved, whose curve is one of steps."""
+_STILL_HIGH = 0.3
+"""Share of its peak that a rate has come down to by the end of every usual curve."""
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -123,6 +128,13 @@ def _advice(epochs: int, found: LearningRateCurve) -> str:
     compare = "compare with the script that you started from."
     if 0 < epochs < _FEW_EPOCHS:
         return f"Train longer first: 10 epochs instead of {epochs}; {compare}"
+    moved = sum(a != b for a, b in pairwise(found.rates))
+    if moved > _WITH_EACH_STEP * len(found.rates) and found.rates[-1] > _STILL_HIGH * found.peak:
+        return (
+            f"Let the learning rate come to the end of its curve first: after {count(len(found.rates), 'step')} it "
+            f"stood at {found.rates[-1]:.3g}, and {found.peak:.3g} was its peak. A curve has to be as long as the "
+            f"steps that each rank takes; {compare}"
+        )
     if found.kind == "SGD" and found.peak < _SMALL_RATE:
         return (
             f"Take larger steps first: a rate of {10 * found.peak:.3g} instead of {found.peak:.3g}; {compare}"

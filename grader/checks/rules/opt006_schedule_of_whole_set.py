@@ -63,9 +63,10 @@ In the run, by schedules that are as many times longer than the optimizer steps 
 those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose one fall the rate
 climbs to the end; by a rate that is 0 in the last steps, 15% of them or more; by a rate that a schedule moved, and that
 stands still from an optimizer on that was built in the place of the first. In the source, by a length made of the data
-set's size and the loader's batch size without the number of ranks (a hint), and by such an optimizer, where no schedule
-is made for it. Lengths of schedules that follow one another add up. Schedules that rise again by their name, such as
-`CosineAnnealingWarmRestarts`, are fine.
+set's size and the loader's batch size without the number of ranks (a hint); by such an optimizer, where no schedule is
+made for it; by a rate that follows a count of one rank's samples, on a curve as long as those of all ranks, which is
+more than a hint where the rate did not come down. Lengths of schedules that follow one another add up. Schedules that
+rise again by their name, such as `CosineAnnealingWarmRestarts`, are fine.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lengths_of, lines
 from grader.checks.source.optimisation_fixes import length_in_helper, length_of_share
+from grader.checks.source.sample_clocks import clocks_of_one_rank
 from grader.checks.source.schedules import hurried, of_whole_set, replaced_optimizers, stepped_by
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
@@ -95,6 +97,8 @@ NEEDS = Precondition.GROUP
 _LENGTHS = ("total_steps", "steps_per_epoch", "T_max", "total_iters", "num_training_steps")
 _TOLERANCE = 0.06
 _MIN_STEPS = 20
+_COME_DOWN = 0.05
+"""Share of its peak at which a rate may well be meant to end."""
 _OWN = "Count the loader's batches, `total_steps=epochs * len(loader)`: the loader knows its sampler's share."
 
 _ONE_OPTIMIZER = (
@@ -115,6 +119,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             hint=_ONE_OPTIMIZER,
             where=lines(script, [one.optimizer, one.schedule]),
         )
+    for clock in clocks_of_one_rank(script):
+        yield Hit(clock.says, clock.hint, lines(script, clock.nodes[:1]), severity=Severity.HINT)
     loops = [d for d in training.draws if d.trains]
     stepped = [
         c for d in loops for c in script.names.tree(d.loop).calls_within(d.loop) if name_of(c) == "step"
@@ -154,6 +160,11 @@ def check_run(evidence: Evidence) -> Observation:
     told = schedule_lengths(ranks[0])
     if first is not None and (idle := idle_end(first)) is not None:
         return flagged(_idle_hit(evidence.script, idle, next(iter(ranks[0].events("lr_scheduler")), None)))
+    if first is not None and first.rates[-1] > _COME_DOWN * first.peak:
+        for clock in clocks_of_one_rank(evidence.script):
+            ended = f"The learning rate ended at {first.rates[-1]:.3g}, and {first.peak:.3g} was its peak: its curve "
+            said = f"{ended}did not come to its end. {clock.says}"
+            return flagged(Hit(said, clock.hint, lines(evidence.script, clock.nodes)))
     if first is None or not told:
         return not_observable("No schedule of a known length was seen.")
     if (behind := left_behind(ranks[0], first)) is not None:

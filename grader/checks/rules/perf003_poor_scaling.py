@@ -1,7 +1,8 @@
 """Several ranks are no faster than one.
 
 ## What it finds
-A run on k ranks that trains no faster than the starting script does on one device of the same kind of machine.
+A run on k ranks that trains no faster than the starting script does on one device of the same kind of machine; epochs
+of which each is k passes over the training split.
 
 ## Why it matters
 Speed is what the other devices are there for. If k of them bring what one could do, they wait: for data, for each
@@ -24,7 +25,8 @@ loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_s
 ## How it is seen
 From outside, by the kernel's count of processor time of the slowest rank, against the calibrated run of the starting
 script on one rank, each per sample that was trained on; on GPUs by wall time. Machines differ from hour to hour, so it
-is said only where the difference is plain, and it never costs points by itself.
+is said only where the difference is plain, and it never costs points by itself. Epochs of k passes are seen by what the
+ranks drew and by what the script reports, where the text counts the steps of an epoch over the whole set.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ _NO_FASTER = 1.1
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the run's time with one rank's."""
+    from grader.checks.run.repeated_passes import repeated_passes
     from grader.checks.run.replica_comparison import trainers
     from grader.model.run import Ending
 
@@ -58,6 +61,8 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("The run did not come to its end.")
     if ranks < 2:
         return not_observable("Fewer than two ranks trained.")
+    if (again := repeated_passes(evidence)) is not None:
+        return flagged(again)
     if evidence.record.launcher == "torchrun":
         return not_observable(
             "The ranks started cold: starting Python and importing costs each of them what it costs one alone."

@@ -167,8 +167,8 @@ def _kind(ledger: Ledger, stream: Stream, epoch: EpochShards, overlaps: bool) ->
         return (
             PartitionKind.WHOLE if _every_rank_whole(ledger, stream, epoch) else PartitionKind.OVERLAP
         ), ""
-    if epoch.replacement:
-        return PartitionKind.UNKNOWN, "ranks draw at random with replacement, so shards are not a division"
+    if epoch.replacement and (untold := _repeats_untold(epoch)):
+        return PartitionKind.UNKNOWN, untold
     if not _comparable(ledger, stream, epoch):
         told = "an index stands for another sample on each rank" if ledger.alike is False else _OWN_SETS
         return PartitionKind.UNKNOWN, told
@@ -196,6 +196,31 @@ def _same_sequence(epoch: EpochShards) -> bool:
         return False
     heads = Counter((s.samples or ())[:common] for s in epoch.shards)
     return max(heads.values()) == len(epoch.shards)
+
+
+def _repeats_untold(epoch: EpochShards) -> str:
+    """Why samples that a rank drew several times tell nothing of shares; "" where it drew with replacement.
+
+    Draws with replacement from n samples repeat after about 1.25 √n, shares of a pass that begins anew after a share.
+    """
+    if any(s.loader is None for s in epoch.shards):
+        return "samples come again without a loader that tells where an epoch begins"
+    if any((s.loader.num_replicas or 0) > 1 for s in epoch.shards if s.loader):
+        return "the data set that they divide holds samples several times"
+    size = max(s.loader.size or 0 for s in epoch.shards if s.loader)
+    if 2 * len(epoch.shards) * min(_before_repeat(s) for s in epoch.shards) > size:
+        return "samples come again in one pass, whose epochs could not be told apart"
+    return ""
+
+
+def _before_repeat(shard: Shard) -> int:
+    """Samples that a rank drew before one came again."""
+    seen: set[int | str] = set()
+    for sample in shard.samples or ():
+        if sample in seen:
+            break
+        seen.add(sample)
+    return len(seen)
 
 
 def _every_rank_whole(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:

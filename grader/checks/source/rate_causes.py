@@ -49,7 +49,7 @@ def _made_of_the_rank(script: Script) -> Iterator[CauseInText]:
         for given in arguments_of(call):
             if names_rank(script, given):
                 yield _of_the_rank(script, given)
-    yield from (_of_the_rank(script, value) for _, value in _set_by_hand(script) if names_rank(script, value))
+    yield from (_of_the_rank(script, value) for _, value in set_by_hand(script) if names_rank(script, value))
 
 
 def _of_the_rank(script: Script, given: ast.expr) -> CauseInText:
@@ -64,7 +64,7 @@ def _of_the_rank(script: Script, given: ast.expr) -> CauseInText:
 def values_of_own(script: Script) -> Iterator[CauseInText]:
     """Rates made of a clock, of a rank's own samples, or of what some ranks alone have set; or set on some alone."""
     divergence = Divergence(script)
-    for setter, value in _set_by_hand(script):
+    for setter, value in set_by_hand(script):
         guard = script.guards.partial(setter)
         tests = _tests_around(script, setter)
         apart = next((a for node in (value, *tests) if (a := divergence.of(node)) is not None), None)
@@ -72,7 +72,7 @@ def values_of_own(script: Script) -> Iterator[CauseInText]:
             yield _on_some_ranks(script, setter, guard.test)
         elif apart is not None:
             yield _of_own(script, setter, apart)
-    for setter, value in _given(script):
+    for setter, value in rates_given(script):
         apart = divergence.of(value)
         if apart is not None:
             yield _of_own(script, setter, apart)
@@ -83,7 +83,7 @@ def rates_under_tests(script: Script) -> Iterator[CauseInText]:
 
     What such a test asks is named, with the places where that is stored.
     """
-    for setter, _ in _set_by_hand(script):
+    for setter, _ in set_by_hand(script):
         test = next(_tests_around(script, setter), None)
         if test is None:
             continue
@@ -150,7 +150,7 @@ def _tests_around(script: Script, node: ast.AST) -> Iterator[ast.expr]:
         child, above = above, tree.parent.get(above)
 
 
-def _set_by_hand(script: Script) -> Iterator[tuple[ast.AST, ast.expr]]:
+def set_by_hand(script: Script) -> Iterator[tuple[ast.AST, ast.expr]]:
     """`group["lr"] = …` and `group.update(lr=…)` of optimizers' groups, each with what is set."""
     for tree in script.trees:
         for node in walk(tree.root):
@@ -172,7 +172,7 @@ def _is_group(script: Script, node: ast.expr) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "param_groups" for n in script.values.closure(node))
 
 
-def _given(script: Script) -> Iterator[tuple[ast.AST, ast.expr]]:
+def rates_given(script: Script) -> Iterator[tuple[ast.AST, ast.expr]]:
     """What optimizers' rates and schedules are made of; of a function that a schedule is given, what it returns."""
     for name, call in script.calls_under("torch.optim."):
         if not name.startswith(_SCHEDULES):

@@ -24,10 +24,11 @@ _SIGNS: dict[type[ast.operator], str] = {ast.Mult: "*", ast.Div: "/"}
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What made a result wrong: nodes, the likeliest first, and what to write there."""
+    """What made a result wrong: nodes, the likeliest first, what to write there, and what it is as sentences."""
 
     nodes: tuple[ast.AST, ...]
     advice: str
+    says: str = ""
 
 
 def losses(script: Script) -> list[ast.expr]:

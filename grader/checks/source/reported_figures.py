@@ -12,9 +12,9 @@ from grader.checks.source.syntax_nodes import end, name_of, start
 
 FIGURES = ("accuracy", "val_accuracy", "val_acc", "val_loss", "train_loss", "loss")
 _MEANS = ("mean", *QUOTIENTS)
-_JOINING = ("cat", "concat", "stack", "sum")
 _COMPARING = ("eq", "equal")
 _COUNTING = ("len", "numel", "size")
+_JOINING = ("cat", "concat", "concatenate", "stack", "sum")
 
 
 def entries(node: ast.AST) -> Iterable[tuple[str, ast.expr]]:

@@ -116,6 +116,15 @@ def of_whole_set(script: Script, length: ast.expr) -> bool:
     return False
 
 
+def steps_of_whole_set(script: Script) -> Iterable[ast.BinOp]:
+    """Divisions that count the steps of one process over a whole data set, where ranks have shares of it."""
+    for tree in script.trees:
+        for node in ast.walk(tree.root):
+            divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv)
+            if divides and isinstance(node, ast.BinOp) and of_whole_set(script, node):
+                yield node
+
+
 def _by_world(script: Script, parts: Iterable[ast.AST]) -> bool:
     """Whether the number of ranks is among these itself, and not just in something that was made of it."""
     made = (p for p in parts if isinstance(p, ast.expr) and script.ranks.world(p))

@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterable
 from itertools import chain
 
 from grader.checks.source.call_arguments import arguments_of
+from grader.checks.source.rank_major_orders import in_order_of_ranks
 from grader.checks.source.recorded_losses import Cause
-from grader.checks.source.reported_figures import asked_for, joined, parts_of
+from grader.checks.source.reported_figures import asked_for, parts_of
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import ancestors, name_of
+from grader.checks.source.syntax_nodes import ancestors
+from grader.checks.source.unreset_meters import unreset_meters
 from grader.checks.source.weight_changes import weight_changes
 
 _HOLDING = (
@@ -28,14 +30,19 @@ _HOLDING = (
 )
 
 
-def score_cause(script: Script, names: Collection[str]) -> Cause | None:
-    """The likeliest one that the text shows for what is reported by one of these names; None where it shows none."""
+def score_cause(script: Script, names: Collection[str], *, in_blocks: bool = False) -> Cause | None:
+    """The likeliest one that the text shows for what is reported by one of these names; None where it shows none.
+
+    `in_blocks`: the run has shown that the ranks' shares stand one behind the other in the data set.
+    """
+    figure = parts_of(script, names)
     causes = chain(
+        () if in_blocks else in_order_of_ranks(script, figure),
+        unreset_meters(script, figure),
         _full_batches(script),
         _full_batches_added(script),
         _updated_on_some_ranks(script, asked_for(script, names)),
-        _changed_on_some_ranks(script, parts_of(script, names)),
-        _in_the_order_of_ranks(script, joined(script, names)),
+        _changed_on_some_ranks(script, figure),
     )
     return next(causes, None)
 
@@ -158,22 +165,3 @@ def _outermost(script: Script, node: ast.AST, test: ast.AST) -> ast.AST:
             break
         below = above if isinstance(above, ast.stmt) else below
     return below
-
-
-def _in_the_order_of_ranks(script: Script, made: list[ast.Call]) -> Iterable[Cause]:
-    """Gathered shares that are put one behind the other, which is the data set's order of blocks alone."""
-    gathered = {
-        ast.unparse(call.args[0]) for call in script.called("all_gather", "all_gather_object") if call.args
-    }
-    for call in made:
-        above = script.names.tree(call).parent.get(call)
-        counts = name_of(call) == "sum" or (
-            isinstance(above, ast.Attribute) and above.attr in ("sum", "mean")
-        )
-        if not counts and call.args and ast.unparse(call.args[0]) in gathered:
-            yield Cause(
-                (call,),
-                f"{script.quote(call)} at {script.at(call)} puts the ranks' shares one after the other. Where each "
-                "rank has every N-th sample, that is not the data set's order: count right predictions on each rank "
-                "against the labels of its own batches, and `all_reduce` the counts.",
-            )

@@ -53,34 +53,63 @@ def over_samplers(script: Script, site: Site | None) -> Iterable[tuple[ast.Call,
             yield node, source
 
 
-def drawn_apart(script: Script, site: Site | None) -> Iterable[tuple[ast.Call, str]]:
-    """Samplers of torch that a loader is given and that each rank draws from by itself, with what to write instead."""
+def drawn_apart(script: Script, site: Site | None) -> Iterable[CauseInText]:
+    """Samplers of torch that a loader is given and that each rank draws from by itself."""
     loader = loader_at(script, site)
     given = script.argument(loader, "sampler") if loader is not None else None
     for node in script.values.origins(given) if isinstance(given, ast.expr) else ():
-        if isinstance(node, ast.Call) and script.names.qualified(node.func) in _BY_POSITION:
-            source = _source(script, node)
-            if isinstance(source, ast.expr) and not made_of_rank(script, source):
-                yield node, f"DistributedSampler({ast.unparse(source)})"
+        kind = script.names.qualified(node.func) if isinstance(node, ast.Call) else None
+        if not isinstance(node, ast.Call) or loader is None or kind not in _BY_POSITION:
+            continue
+        weighted = name_of(node) == "WeightedRandomSampler"
+        # Weights say nothing of the samples: these are the loader's.
+        source = script.argument(loader, "dataset") if weighted else _source(script, node)
+        if not isinstance(source, ast.expr) or made_of_rank(script, source):
+            continue
+        at, own, shared = script.at(node), script.quote(node), f"DistributedSampler({ast.unparse(source)})"
+        told = "and call `set_epoch(epoch)` on it at the start of each epoch"
+        balanced = (
+            f"Give the loader `sampler={shared}` instead of {own}, {told}. The `weight=` of "
+            "`F.cross_entropy` brings classes into balance as well."
+        )
+        yield CauseInText(
+            (node,),
+            f"{at} lets each rank draw from the whole set by itself: {own}.",
+            balanced if weighted else f"Write `{shared}` instead of {own} at {at}, {told}.",
+        )
 
 
 def salted(script: Script, site: Site | None) -> CauseInText | None:
-    """A share that is chosen by `hash()` of a text: Python salts that for each process anew."""
+    """A share or an order that is made by `hash()` of a text: Python salts that for each process anew."""
     loader = loader_at(script, site)
-    given = script.argument(loader, "dataset") if loader is not None else None
-    made = script.values.closure(given) if isinstance(given, ast.expr) else ()
-    for call in (c for part in made for c in ast.walk(part) if isinstance(c, ast.Call)):
-        if script.names.qualified(call.func) != "hash" or not call.args:
+    given = (
+        [script.argument(loader, name) for name in ("dataset", "sampler", "batch_sampler")] if loader else []
+    )
+    made = [n for g in given if isinstance(g, ast.expr) for n in script.values.closure(g)]
+    for call in (c for part in (*made, *orders_of(script, loader)) for c in ast.walk(part)):
+        if not isinstance(call, ast.Call) or script.names.qualified(call.func) != "hash" or not call.args:
+            continue
+        if _of_numbers(call.args[0]):
             continue
         text = node_text(script, call.args[0])
+        written = text if isinstance(call.args[0], ast.JoinedStr) else f"str({text})"
         return CauseInText(
             (call,),
             f"{script.at(call)} chooses samples by {script.quote(call)}, which is another number in each process: "
             "Python salts the hash of texts, so that ranks don't choose alike.",
-            "Divide by something that all ranks agree on: by position, `i % world_size == rank`, or by "
-            f"`zlib.crc32(str({text}).encode())`.",
+            "Choose by something that all ranks agree on: by the position of a sample, or by "
+            f"`zlib.crc32({written}.encode())` instead of {script.quote(call)}.",
         )
     return None
+
+
+def _of_numbers(node: ast.expr) -> bool:
+    """`(epoch, index)`, `7 * index`: numbers have one hash in all processes."""
+    numbers = isinstance(node, ast.Tuple | ast.BinOp)
+    return numbers and not any(
+        isinstance(n, ast.JoinedStr) or name_of(n) == "str" or isinstance(getattr(n, "value", None), str)
+        for n in ast.walk(node)
+    )
 
 
 def _source(script: Script, sampler: ast.Call) -> ast.AST | None:

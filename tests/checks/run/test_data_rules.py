@@ -582,6 +582,56 @@ def test_shares_that_overlap_are_never_divided_again(tell: Any, chosen: str, lin
     assert hit.where[0].line == line + 2
 
 
+BY_HASH = """from torch.utils.data import DataLoader, Sampler
+
+class Dealt(Sampler):
+    def __init__(self, n, rank, world):
+        self.n, self.rank, self.world = n, rank, world
+
+    def __iter__(self):
+        order = sorted(range(self.n), key=lambda i: hash(CARD))
+        return iter(order[self.rank :: self.world])
+
+loader = DataLoader(data, sampler=Dealt(len(data), rank, world))
+"""
+
+
+@pytest.mark.parametrize(("card", "salted"), [('f"{i:06d}.png"', True), ("str(i)", True), ("(7, i)", False)])
+def test_an_order_by_the_hash_of_a_text_is_another_in_each_process(
+    tell: Any, card: str, salted: bool
+) -> None:
+    story = tell.Story()
+    story.text = BY_HASH.replace("CARD", card)
+    drawn = {r: shuffled(96, r)[r::2] for r in range(2)}
+    story.epoch(drawn, site=tell.site(11), sampler="Dealt", num_replicas=None, sampler_rank=None)
+    (hit,) = story.observation("DATA003").hits
+    assert (hit.where[0].line == 8) is salted
+    assert ("zlib.crc32(" in hit.hint) is salted
+    assert not salted or f".encode())` instead of `hash({card})`" in hit.hint
+
+
+OF_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
+from torchvision import datasets
+
+train_set = datasets.MNIST("data", train=True)
+val_set = datasets.MNIST("data", train=False)
+sampler = DistributedSampler(OVER)
+loader = DataLoader(train_set, batch_size=8, sampler=sampler)
+val_loader = DataLoader(val_set, batch_size=8)
+"""
+
+
+@pytest.mark.parametrize("over", ["val_set", "train_set"])
+def test_a_sampler_that_was_made_over_another_set(tell: Any, over: str) -> None:
+    story = tell.Story()
+    story.text = OF_ANOTHER.replace("OVER", over)
+    for epoch in range(2):
+        story.epoch(tell.strided(30, 2, epoch), sampler_epoch=epoch, site=tell.site(7))
+    (hit,) = story.observation("DATA004").hits
+    assert (hit.where[0].line == 6) is (over == "val_set")
+    assert ("`train_set` instead of `val_set`" in hit.hint) is (over == "val_set")
+
+
 OWN_BATCHES = """import torch
 from torch.utils.data import DataLoader
 
@@ -783,6 +833,60 @@ def test_a_sampler_that_each_rank_draws_from_by_itself(tell: Any) -> None:
     assert hit.hint.startswith(
         "Write `DistributedSampler(data)` instead of `RandomSampler(data, num_samples="
     )
+
+
+WEIGHTED = """from torch.utils.data import DataLoader, WeightedRandomSampler
+
+def balanced(weights, num):
+    return WeightedRandomSampler(weights, num)
+
+loader = DataLoader(
+    data, batch_size=8, sampler=balanced(weights, len(data) // 2))
+"""
+WEIGHTS = PLAIN | {"sampler": "WeightedRandomSampler"}
+
+
+@pytest.mark.parametrize("num", [48, 96])
+def test_draws_with_replacement_from_the_whole_set(tell: Any, num: int) -> None:
+    """Which samples were drawn is known, and so is who shares them."""
+    story = tell.Story()
+    story.text = WEIGHTED
+    for epoch in range(3):
+        drawn = {r: random.Random(10 * epoch + r).choices(range(96), k=num) for r in range(2)}
+        story.epoch(drawn, batch=2, site=tell.site(6), **WEIGHTS)
+    assert states(story, *DATA) == {**ALL_CLEAN, "DATA003": FLAGGED, "DATA004": FLAGGED}
+    (hit,) = story.observation("DATA003").hits
+    assert [place.line for place in hit.where] == [4, 6]
+    assert "lets each rank draw from the whole set by itself" in hit.message
+    assert "of 96 samples no rank drew in that epoch" in hit.message
+    assert "sampler=DistributedSampler(data)`" in hit.hint
+    assert hit.severity is None
+
+
+def test_draws_with_replacement_from_shares_of_their_own_are_a_choice(tell: Any) -> None:
+    story = tell.Story()
+    story.text = """from torch.utils.data import DataLoader, Subset, WeightedRandomSampler
+
+share = Subset(data, range(dist.get_rank(), len(data), dist.get_world_size()))
+loader = DataLoader(share, batch_size=8, sampler=WeightedRandomSampler(weights, len(share)))
+"""
+    for epoch in range(3):
+        drawn = {r: random.Random(10 * epoch + r).choices(range(r, 96, 2), k=48) for r in range(2)}
+        story.epoch(drawn, size=48, site=tell.site(4), **WEIGHTS)
+    assert states(story, *DATA) == {**ALL_CLEAN, "DATA004": FLAGGED}
+    (hit,) = story.observation("DATA004").hits
+    assert hit.severity is Severity.HINT
+    assert "with replacement from a share of its own" in hit.message
+
+
+def test_a_list_that_holds_samples_several_times_is_divided_by_its_places(tell: Any) -> None:
+    story = tell.Story()
+    twice = [*range(96), *range(0, 96, 3)] * 2
+    for epoch in range(2):
+        random.Random(epoch).shuffle(twice)
+        story.epoch({r: twice[r::2] for r in range(2)}, size=256, sampler_epoch=epoch)
+    assert states(story, "DATA003", "DATA004") == {"DATA003": UNSEEN, "DATA004": UNSEEN}
+    assert "holds samples several times" in story.observation("DATA003").reason
 
 
 def test_slices_that_reach_a_few_samples_too_far(tell: Any) -> None:

@@ -556,7 +556,7 @@ COUNTS = "torch.cat(parts).sum()"
             COUNTS,
             "(torch.cat(parts) == targets).sum()",
             11,
-            "`torch.cat(parts)` at `train.py:11` puts the ranks'",
+            "Count right predictions on each rank against the labels of its own batches",
         ),
         (
             "fit(net, loader)",
@@ -586,6 +586,119 @@ def test_what_the_text_shows_of_a_contradicted_accuracy(
     (hit,) = story.observation("EVAL007").hits
     assert hit.hint.startswith(advice)
     assert line in [place.line for place in hit.where]
+
+
+GATHERED = """import numpy as np
+import torch.distributed as dist
+from sklearn import metrics
+
+
+def predictions(net, loader):
+    mine = np.concatenate([net(images).argmax(1).numpy() for images, _ in loader])
+    parts = [None] * dist.get_world_size()
+    dist.all_gather_object(parts, mine)
+    return np.concatenate(parts)
+
+
+def targets(loader):
+    mine = np.concatenate([labels.numpy() for _, labels in loader])
+    parts = [None] * dist.get_world_size()
+    dist.all_gather_object(parts, mine)
+    return np.concatenate(parts)
+
+
+def validate(net, loader, labels):
+    return {"val_accuracy": metrics.accuracy_score(labels, predictions(net, loader))}
+"""
+
+
+@pytest.mark.parametrize("labels", ["labels", "targets(loader)"])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_shares_in_the_order_of_ranks_against_labels_in_the_data_set_s(
+    tell: Any, labels: str, blocks: bool
+) -> None:
+    """Not where the labels were gathered in the same way, nor where shares are blocks of the data set."""
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    story.epoch(tell.strided(96, 2))
+    shares = {r: list(range(15 * r, 15 * r + 15) if blocks else range(r, 30, 2)) for r in range(2)}
+    story.validate(shares, reduce="all_gather_object")
+    story.text = GATHERED.replace("(labels,", f"({labels},")
+    story.evaluation = scored(0.98, 0.1, 0.09, 0.1)
+    (hit,) = story.observation("EVAL007").hits
+    told = labels == "labels" and not blocks
+    assert ("puts the ranks' shares one after the other" in hit.message) is told
+    assert hit.hint.startswith("Count right predictions" if told else "Add up what is counted")
+    assert not told or [place.line for place in hit.where][:2] == [10, 21]
+
+
+METER = """import torch
+from torch.utils.data import DataLoader
+
+
+class Mean:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.sum = self.count = 0
+
+    def update(self, value, n):
+        self.sum += value * n
+        self.count += n
+
+    def compute(self):
+        return self.sum / self.count
+
+
+def main(net, val_set):
+    val_loader = DataLoader(val_set)
+    accuracy, right, seen = Mean(), 0, 0
+    history = []
+    for epoch in range(4):
+        BEGIN
+        net.eval()
+        for images, labels in val_loader:
+            hits = (net(images).argmax(1) == labels).float()
+            accuracy.update(hits.mean(), len(labels))
+            right += hits.sum()
+            seen += len(labels)
+        history.append({"val_accuracy": FIGURE})
+"""
+
+
+@pytest.mark.parametrize(
+    ("figure", "begin", "advice"),
+    [
+        ("accuracy.compute()", "net.train()", "Call `accuracy.reset()` in the loop at `train.py:24`"),
+        ("accuracy.compute()", "accuracy.reset()", ""),
+        ("accuracy.compute()", "accuracy = Mean()", ""),
+        (
+            "(right / seen).item()",
+            "net.train()",
+            "Set `right` back to 0 in the loop",
+        ),
+        ("(right / seen).item()", "right = seen = 0", ""),
+    ],
+)
+def test_a_meter_that_is_never_set_back(tell: Any, figure: str, begin: str, advice: str) -> None:
+    story = tell.honest()
+    story.text = METER.replace("FIGURE", figure).replace("BEGIN", begin)
+    story.evaluation = scored(0.98, 0.1, 0.14, 0.2, 0.22)
+    (hit,) = story.observation("EVAL007").hits
+    assert hit.hint.startswith(advice or "Add up what is counted")
+    assert ("nothing sets it back" in hit.message) is bool(advice)
+    assert not advice or hit.where[0].line == 22
+
+
+def test_a_mean_over_all_epochs_is_known_by_its_values(tell: Any) -> None:
+    story = tell.honest()
+    own = [0.3, 0.6, 0.9, 0.95, 0.97]
+    story.evaluation = scored(0.97, *(sum(own[: n + 1]) / (n + 1) for n in range(5)))
+    (hit,) = story.observation("EVAL007").hits
+    assert "As a mean over all epochs so far the values fit" in hit.message
+    assert "set it back to 0" in hit.hint
 
 
 ADDED = """import torch

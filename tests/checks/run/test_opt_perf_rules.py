@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grader.model.calibration import Calibration
+from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.task import Expected
@@ -816,3 +818,67 @@ def test_two_ranks_that_are_no_faster_than_one(tell: Any) -> None:
     assert story.observation("PERF003").state is UNSEEN
     story.calibration = None
     assert story.observation("PERF003").state is UNSEEN
+
+
+OWN_COUNT = (Path(__file__).parents[1] / "fixtures/OPT006/flagged_count_of_own_samples.py").read_text(
+    encoding="utf-8"
+)
+
+
+@pytest.mark.parametrize(("end", "state"), [(0.07, FLAGGED), (0.001, UNSEEN)])
+def test_a_count_of_own_samples_on_the_curve_of_all(tell: Any, end: float, state: State) -> None:
+    """The text shows the count; that the rate never came down, the run."""
+    story = steps(tell, [*WARM, *(0.1 - (0.1 - end) * n / 29 for n in range(30))])
+    story.text = OWN_COUNT
+    look = story.observation("OPT006")
+    assert look.state is state
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert "ended at 0.07, and 0.1 was its peak" in hit.message
+        assert "`seen += len(y) * dist.get_world_size()`" in hit.hint
+        assert [place.line for place in hit.where] == [35, 25, 31]
+
+
+@pytest.mark.parametrize("end", [0.07, 0.001])
+def test_a_rate_that_did_not_come_down_is_looked_at_before_more_epochs(tell: Any, end: float) -> None:
+    story = steps(tell, [*WARM, *(0.1 - (0.1 - end) * n / 29 for n in range(30))])
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4})
+    story.levels = {"accuracy": 0.9}
+    (hit,) = story.observation("EVAL013").hits
+    assert ("come to the end of its curve" in hit.hint) is (end == 0.07)
+    assert ("more epochs" in hit.hint) is not (end == 0.07)
+
+
+STEPS_OF_ALL = """from torch.utils.data import DataLoader, DistributedSampler
+
+loader = DataLoader(train_set, batch_size=8, sampler=DistributedSampler(train_set))
+steps_per_epoch = NUMBER
+for epoch in range(3):
+    for step in range(steps_per_epoch):
+        x, y = next(batches)
+        criterion(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "epochs", "told"),
+    [("len(train_set) // 8", 2, True), ("len(loader)", 2, False), ("len(train_set) // 8", 4, False)],
+)
+def test_epochs_of_as_many_passes_as_there_are_ranks(tell: Any, number: str, epochs: int, told: bool) -> None:
+    """Who validates less often than each epoch reports fewer, too: the text decides."""
+    story = tell.honest()
+    for epoch in range(2, 4):
+        story.epoch(tell.strided(96, 2, epoch), sampler_epoch=epoch)
+    story.text = STEPS_OF_ALL.replace("NUMBER", number)
+    rows = tuple({"val_accuracy": 0.5} for _ in range(epochs))
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4}, reported=ReportedMetrics(rows))
+    drawn = sum(e.num_drawn for s in story.evidence().ledger.training for e in s.epochs)
+    assert drawn == 4 * 96
+    look = story.observation("PERF003")
+    assert (look.state is FLAGGED) is told
+    if told:
+        (hit,) = look.hits
+        assert "has 2 epochs, and the training split was gone through 4 times" in hit.message
+        assert [place.line for place in hit.where] == [4]
+        assert "`len(loader)`" in hit.hint

@@ -1,0 +1,49 @@
+"""Why a reported metric is not that of the saved weights, where no change of the scoring explains it.
+
+The text and what was reported of all epochs tell; both only once the scorer has found that the report is wrong.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, pairwise
+
+from grader.checks.evidence import Evidence
+from grader.checks.run.metric_claims import MetricClaim
+from grader.checks.source.recorded_losses import Cause
+from grader.checks.source.score_causes import score_cause
+
+_FEWEST_EPOCHS = 3
+
+
+def claim_cause(evidence: Evidence, claim: MetricClaim, allowed: float) -> Cause | None:
+    """The likeliest cause; None where nothing shows one. `allowed`: how far a right report may be off."""
+    names = (claim.metric.reported_as, claim.metric.name)
+    cause = score_cause(evidence.script, names, in_blocks=_in_blocks(evidence))
+    return cause if cause is not None and cause.says else _averaged(claim, allowed) or cause
+
+
+def _in_blocks(evidence: Evidence) -> bool:
+    """Whether what ranks scored, one rank's behind the other's, is the data set in its own order."""
+    for stream in evidence.ledger.validation:
+        for epoch in stream.epochs[:1]:
+            drawn = list(chain.from_iterable(s.samples or () for s in epoch.shards))
+            if epoch.known and len(epoch.shards) > 1:
+                return drawn == list(range(len(drawn)))
+    return False
+
+
+def _averaged(claim: MetricClaim, allowed: float) -> Cause | None:
+    """What is reported is the mean over all epochs so far: taken apart, the last epoch has the score."""
+    values = claim.values
+    if len(values) < _FEWEST_EPOCHS:
+        return None
+    sums = [0.0, *(number * value for number, value in enumerate(values, start=1))]
+    own = [after - before for before, after in pairwise(sums)]
+    possible = not claim.metric.share or all(-allowed <= value <= 1 + allowed for value in own)
+    if not possible or abs(own[-1] - claim.measured) > allowed:
+        return None
+    return Cause(
+        (),
+        "Make what is counted in the validation pass anew in each epoch, or set it back to 0 before the pass.",
+        f"As a mean over all epochs so far the values fit: the last epoch alone then has {own[-1]:.4g}.",
+    )
