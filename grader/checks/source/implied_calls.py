@@ -99,11 +99,6 @@ def _gone_through(loop: ast.For | ast.comprehension, name: str) -> ast.expr | No
     return method.value if isinstance(target, ast.Name) and target.id == name else None
 
 
-def has_special_methods(trees: Iterable[Tree]) -> bool:
-    """Whether any class has a method that Python may run so."""
-    return any(f.name in _KNOWN and isinstance(t.parent[f], ast.ClassDef) for t in trees for f in t.functions)
-
-
 def implied_calls(trees: Iterable[Tree], names: Names, calls: Calls, values: Values) -> Iterator[Implied]:
     """All expressions that run such a method, each with its name."""
     meeting = {
@@ -120,8 +115,30 @@ def implied_calls(trees: Iterable[Tree], names: Names, calls: Calls, values: Val
                 owners = objects.classes(node)
                 found = [_first(calls, owner, asked) if owner is not None else None for owner in owners]
                 methods = tuple(dict.fromkeys(m for m in found if m in meeting))
-                if methods and None not in found and meeting.issuperset(found):
+                if methods and meeting.issuperset(found):
                     yield Implied(node, methods)
+
+
+def methods_of_handed_on(
+    trees: Iterable[Tree], names: Names, calls: Calls, values: Values
+) -> Iterator[tuple[ast.Call, tuple[Function, ...]]]:
+    """Calls of such methods on objects that a function was given, and what they run: `log.write(loss)` of its `log`.
+
+    Nobody is told by the name alone that `write` is the submission's own.
+    """
+    methods = (f for f in calls.functions if f in calls.class_of and not f.name.startswith("__"))
+    meeting = {f for f in methods if _meets(f, names, calls)}
+    objects = Objects(names, calls, values)
+    for tree in trees if meeting else ():
+        for call in tree.called(*{f.name for f in meeting}):
+            if isinstance(call.func, ast.Attribute) and not calls.targets(call):
+                owners = objects.classes(call.func.value)
+                found = [
+                    calls.method(owner, call.func.attr) if owner is not None else None for owner in owners
+                ]
+                run = tuple(dict.fromkeys(m for m in found if m in meeting))
+                if run and meeting.issuperset(found):
+                    yield call, run
 
 
 def _first(calls: Calls, owner: ast.ClassDef, asked: Iterable[str]) -> Function | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.decorators import is_property
-from grader.checks.source.implied_calls import Implied, Objects, has_special_methods, implied_calls
+from grader.checks.source.implied_calls import Implied, Objects, implied_calls, methods_of_handed_on
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import Function, ImpliedCall, PropertyRead, fields_of
@@ -36,11 +36,16 @@ def properties_called(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
     return _with(trees, names, ((node, PropertyRead(node, [], []), run) for node, run in found if run))
 
 
-def special_methods_called(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
-    """The same with a call wherever Python runs a special method in which ranks may meet, properties being called."""
-    if not has_special_methods(trees):
+def meetings_called(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
+    """The same with a call wherever Python runs a special method in which ranks may meet, properties being called.
+
+    Calls of other methods in which they may, of objects that were handed on, then know what they run.
+    """
+    if not any(isinstance(tree.parent[f], ast.ClassDef) for tree in trees for f in tree.functions):
         return trees
     names, calls, values = _read(trees)
+    for call, run in methods_of_handed_on(trees, names, calls, values):
+        call.runs = run  # type: ignore[attr-defined]
     found = list(implied_calls(trees, names, calls, values))
     return _with(trees, names, ((one.node, ImpliedCall(_method(one), [], []), one.methods) for one in found))
 

@@ -357,6 +357,42 @@ def test_a_collective_that_one_rank_comes_to_by_printing(tell: Any) -> None:
     assert story.observation("DIST009").state is UNSEEN
 
 
+COIN = """
+import random
+import torch.distributed as dist
+
+def wanted():
+    return random.random() < 0.1
+
+class Log:
+    def write(self, loss):
+        dist.all_reduce(loss)
+
+def train(model, log):
+    for x in loader:
+        loss = model(x)
+        if wanted():
+            log.write(loss)
+
+dist.init_process_group("gloo")
+random.seed(dist.get_rank())
+train(model, Log())
+"""
+
+
+def test_a_collective_that_each_rank_throws_a_coin_for(tell: Any) -> None:
+    story = tell.Story()
+    story.text = COIN
+    story.group()
+    story.wait(0, "all_reduce", 10, 16)
+    story.wait(1, "DDP buffer broadcast", 14)
+    (hit,) = story.observation("DIST009").hits
+    assert [place.line for place in hit.where[:3]] == [6, 16, 10], "what the others follow from stands first"
+    assert "each rank seeds it with another number at `train.py:19`" in hit.message
+    assert "`coin = random.Random(0)`" in hit.hint
+    assert story.observation("DIST003").state is UNSEEN
+
+
 def test_ranks_that_the_test_leaves_out_made_no_call_too_many(tell: Any) -> None:
     story = tell.Story()
     story.text = ONCE_MORE
