@@ -5,7 +5,7 @@ The time limit of the process group ran out in a collective: the other ranks cam
 
 ## Why
 A collective ends only when every rank has called it, and the process group's time limit ran out first because
-another rank was busy elsewhere or never came.
+another rank was busy elsewhere or never came. A limit that the script sets to seconds is the cause by itself.
 
 ## Mend it
 Let no rank work alone for long between two collectives (evaluate, tokenise or save on all ranks, or before
@@ -16,11 +16,15 @@ where the wait is meant.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from grader.checks.run.failed_run import FailedRun
+from grader.checks.source.group_timeouts import group_timeouts
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 25
+_SHORT_S = 60
+"""A shorter limit than this is a cause of its own: the first steps, a checkpoint or a validation take as long."""
 _WORDS = re.compile(
     r"Timed out waiting \d+ ?ms"
     r"|Watchdog caught collective operation timeout"
@@ -49,16 +53,32 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
     if run.saying(_WORDS) is None:
         return None
-    return run.crash(
+    script = run.evidence.script
+    short = next((t for t in group_timeouts(script) if t.length_s < _SHORT_S), None)
+    why = (
+        "A collective ends only when every rank has called it, and the process group's time limit ran out first "
+        "because another rank was busy elsewhere or never came"
+    )
+    hint = (
+        "Let no rank work alone for long between two collectives (evaluate, tokenise or "
+        "save on all ranks, or before the group starts), check that all ranks really make "
+        "this call, and raise `timeout=` in `init_process_group` where the wait is meant."
+    )
+    if short is not None:
+        limit, line = f"{short.length_s:.3g} s", script.at(short.node)
+        why = (
+            f"A collective ends only when every rank has called it, and {line} gives the others {limit} to come, "
+            f"{script.quote(short.node)}: whoever is busy for longer than that breaks the run"
+        )
+        hint = (
+            f"Raise the time limit at {line} above what one rank may need alone: left out, it is 10 minutes with NCCL "
+            "and 30 with gloo. Or let no rank work alone between two collectives: do it on all ranks, or before the "
+            "group starts."
+        )
+    told = run.crash(
         title="A rank waited too long for the others",
         what=f"gave up waiting for the other ranks in {_collective(run)}",
-        why=(
-            "A collective ends only when every rank has called it, and the process group's time"
-            " limit ran out first because another rank was busy elsewhere or never came"
-        ),
-        hint=(
-            "Let no rank work alone for long between two collectives (evaluate, tokenise or "
-            "save on all ranks, or before the group starts), check that all ranks really make "
-            "this call, and raise `timeout=` in `init_process_group` where the wait is meant."
-        ),
+        why=why,
+        hint=hint,
     )
+    return replace(told, where=(script.location(short.node), *told.where)) if short is not None else told

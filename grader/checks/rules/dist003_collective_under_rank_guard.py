@@ -37,11 +37,12 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet
-in the same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which
-the ranks' own stacks show who waits where (a rank that made one call more waits in its next one), a time limit at
-which a rank waited in what the source flags, or a crash by what did not fit while some ranks were in it alone. A group
-that some ranks form alone stays advice where the run came to its end: the next group is what fails. Reference:
+In the source: the conditions around each collective, early `return`s, helpers, properties and methods such as `__str__`
+included; two branches that meet in the same collective (rank 0 first, then the others) are right and not flagged. In
+the run: a deadlock in which the ranks' own stacks show who waits where (a rank that made one call more waits in its
+next one), a time limit at which a rank waited in what the source flags, or a crash by what did not fit while some ranks
+were in it alone. A group that some ranks form alone stays advice where the run came to its end: the next group is what
+fails. Reference:
 https://pytorch.org/docs/stable/distributed.html#collective-functions.
 """
 
@@ -55,10 +56,13 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.collectives import CollectiveCall
+from grader.checks.source.decorators import is_property
 from grader.checks.source.guard_fixes import (
     after_the_yield,
+    asks,
     before_leaving,
     out_of_test,
+    read_of_all,
     value_of_all,
     without_decorator,
 )
@@ -132,7 +136,7 @@ def _hit(script: Script, suspect: UnmetCollective) -> Hit:
     through = ""
     if first.call is not suspect.call:
         where.append(script.location(first.call))
-        through = f", which runs `{first.name}` at {script.at(first.call)}"
+        through = f", which runs `{first.name}` at {script.at(first.call)}{_unasked(script, first.call)}"
     test = script.quote(suspect.guard.test)
     branch = script.names.tree(suspect.call).parent.get(suspect.guard.test)
     leaves = branch is not None and not script.names.tree(suspect.call).inside(suspect.call, branch)
@@ -140,7 +144,7 @@ def _hit(script: Script, suspect: UnmetCollective) -> Hit:
     writer = script.frameworks.spoken.name if script.frameworks.spoken is not None else "Accelerate"
     if all(_meets_where_sharded(script, c) for c in suspect.collectives):
         return Hit(
-            message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} {test}: only {who} "
+            message=f"{script.at(suspect.call)} {asks(script, suspect.call)}{through}, {side} {test}: only {who} "
             f"there. {_MEETS_WHERE_SHARDED[first.name]}; with FSDP or DeepSpeed, chosen at the start or by an argument "
             "without a change of this line, it waits for ranks that never come.",
             hint=f"Let all ranks call it: {writer} writes what is common to all of them once.",
@@ -152,10 +156,11 @@ def _hit(script: Script, suspect: UnmetCollective) -> Hit:
     )
     if not hint:
         hint, fix = value_of_all(script, suspect.call, suspect.guard.test)
+    hint = hint or read_of_all(script, suspect.call, suspect.guard.test)
     if leaves and not hint:
         hint, fix = before_leaving(script, [*suspect.under_test], suspect.guard.test)
     return Hit(
-        message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} "
+        message=f"{script.at(suspect.call)} {asks(script, suspect.call)}{through}, {side} "
         f"{test}: only {who} there. A collective waits for every rank of the group, so the run stands still, or takes "
         "the others' next one for it.",
         hint=hint
@@ -163,6 +168,16 @@ def _hit(script: Script, suspect: UnmetCollective) -> Hit:
         where=tuple(where),
         fix=fix if hint else _fix(script, suspect),
     )
+
+
+def _unasked(script: Script, call: ast.Call) -> str:
+    """The method that a call stands in, where nobody calls that by its name."""
+    function = script.names.tree(call).function(call)
+    if function is None or function not in script.graph.class_of:
+        return ""
+    if is_property(function):
+        return f" whenever `{function.name}` is read"
+    return f", in `{function.name}`" if function.name.startswith("__") else ""
 
 
 def _fix(script: Script, suspect: UnmetCollective) -> Fix | None:

@@ -45,7 +45,8 @@ from typing import TYPE_CHECKING
 from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.causes import lines, stands_at
+from grader.checks.source.cached_ranks import cached_ranks
+from grader.checks.source.causes import CauseInText, lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.early_ranks import asked_of_launcher, early_ranks
 from grader.checks.source.edits import Edits
@@ -55,8 +56,7 @@ from grader.checks.source.own_ranks import START_ALL
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.checks.source.training_loops import SAMPLER
-from grader.checks.source.unset_variables import unset_variables
-from grader.model.call_site import Site
+from grader.checks.source.unset_variables import told_by_variables, unset_variables
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 
@@ -182,7 +182,8 @@ def _early(evidence: Evidence, started: int) -> Hit | None:
     joined = any(g.op == "init" and g.world_size > 1 for r in evidence.trace.ranks for g in r.groups)
     found = early_ranks(script) if joined and started > 1 else []
     if not found:
-        return None
+        kept = next(cached_ranks(script), None) if joined and started > 1 else None
+        return _as_hit(script, kept, started) if kept is not None else None
     first, meant = found[0], list(dict.fromkeys(one.meant for one in found))
     told = " and ".join(f'`int(os.environ["{m}"])`' for m in meant)
     return Hit(
@@ -197,6 +198,11 @@ def _early(evidence: Evidence, started: int) -> Hit | None:
         severity=Severity.ERROR,
         fix=asked_of_launcher(script, found),
     )
+
+
+def _as_hit(script: Script, cause: CauseInText, started: int) -> Hit:
+    where, who = lines(script, cause.nodes), tuple(range(started))
+    return Hit(cause.says, cause.hint, where, ranks=who, severity=Severity.ERROR, fix=cause.fix)
 
 
 def _stuck_at_the_start(evidence: Evidence, started: int) -> Hit | None:
@@ -240,7 +246,7 @@ def _group(evidence: Evidence, started: int) -> Hit | None:
     sizes = sorted({g.world_size for g in other.values()})
     sites = [g.site for g in other.values()]
     script = evidence.script
-    read = list(_told_by_variables(script, sites[0]))
+    read = list(told_by_variables(script, sites[0]))
     told = ""
     if read:
         names = listed([f"`{script.ranks.environment(n)}`" for n in read])
@@ -254,16 +260,6 @@ def _group(evidence: Evidence, started: int) -> Hit | None:
         details={"started": started, "group": sizes},
         severity=Severity.ERROR,
     )
-
-
-def _told_by_variables(script: Script, site: Site | None) -> Iterable[ast.AST]:
-    """What tells `init_process_group` the number of ranks and the own one: variables of another launcher."""
-    for call in script.calls(INIT):
-        if stands_at(script, call, site):
-            for name in ("rank", "world_size"):
-                given = script.argument(call, name)
-                parts = script.values.closure(given) if isinstance(given, ast.expr) else ()
-                yield from (p for p in parts if script.ranks.environment(p) not in ("", "RANK", "WORLD_SIZE"))
 
 
 def _samplers(evidence: Evidence) -> Hit | None:

@@ -67,6 +67,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loop
+from grader.checks.source.own_numbers import drawn_alike
 from grader.checks.source.script import Script
 from grader.checks.source.shared_stops import decided_together
 from grader.checks.source.syntax_nodes import loop_above
@@ -133,6 +134,7 @@ def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:
     why = {
         "guard": "which holds on some ranks only",
         "batch": f"which each rank works out from its own share of the data ({script.at(parting.apart.node)})",
+        "draw": f"which each rank decides by a draw of its own ({script.at(parting.apart.node)})",
         "clock": "which each rank reads from its own clock",
         "error": "which may strike one rank alone",
     }[parting.apart.kind]
@@ -142,14 +144,20 @@ def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:
     goes = "torchrun then ends the others in mid-step" if parting.fails else (
         "a rank that goes its own way here leaves the others waiting"
     )  # fmt: skip
-    together = decided_together(script, parting.node) if parting.word in _PLAIN else ""
     return Hit(
         message=f"{script.at(parting.node)} {_DOES[parting.word]}{test}, {why}. All ranks have to meet in {what} "
         f"({script.at(parting.missed)}): {goes}.",
-        hint=together or _HINT,
+        hint=_together(script, parting) or _HINT,
         where=(script.location(parting.node),),
         severity=None if severity is SEVERITY else severity,
     )
+
+
+def _together(script: Script, parting: EarlyExit) -> str:
+    """How all ranks decide alike, in the script's own words; "" where that takes more than a line or two."""
+    if parting.apart.kind == "draw":
+        return drawn_alike(script, parting.apart.node)
+    return decided_together(script, parting.node) if parting.word in _PLAIN else ""
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -186,8 +194,7 @@ def _by_clock(script: Script) -> tuple[Hit, ...]:
 def _run_hit(evidence: Evidence, left: EarlyLeaver) -> Hit:
     found = _exits(evidence.script, left)
     lines = _lines(evidence.script, found)
-    one = found[0] if len(found) == 1 and found[0].word in _PLAIN else None
-    together = decided_together(evidence.script, one.node) if one is not None else ""
+    together = _together(evidence.script, found[0]) if len(found) == 1 else ""
     where = f" `{lines[0].path}:{lines[0].line}` lets a rank decide that for itself." if lines else ""
     waiting = f"; {left.waiting}" if left.waiting else ""
     return Hit(

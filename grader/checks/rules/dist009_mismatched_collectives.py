@@ -35,7 +35,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: the collectives of both branches of a rank test, loops over tables that are filled on one rank only or
-over sets, tests of this rank's own data around a collective, and `src`/`dst` taken from the rank itself. In the run: a
+over sets, tests of this rank's own data or of its own random draw around a collective, and `src`/`dst` taken from the
+rank itself. In the run: a
 deadlock in which the stacks show ranks in different https://pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications.
 """
 
@@ -48,13 +49,12 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
-from grader.checks.source.divergence import Divergence
-from grader.checks.source.guard_fixes import above_own_test, value_of_some
+from grader.checks.source.guard_fixes import value_of_some
 from grader.checks.source.node_text import node_text
+from grader.checks.source.own_decisions import own_decisions
 from grader.checks.source.rank_dependent_shares import in_order, is_unordered
 from grader.checks.source.ranks import Strength
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS
 from grader.checks.source.uneven_dicts import UnevenDicts
 from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
@@ -168,33 +168,13 @@ def _unordered(script: Script) -> Iterable[Hit]:
 
 
 def _own_decisions(script: Script) -> Iterable[Hit]:
-    """A collective under a test of this rank's own share of the data."""
-    divergence = Divergence(script)
-    for call, inside in script.collectives.running.items():
-        tree = script.names.tree(call)
-        child: ast.AST = call
-        above = tree.parent.get(child)
-        while above is not None and not isinstance(child, FUNCTIONS):
-            if (
-                isinstance(above, ast.If)
-                and child is not above.test
-                and not script.conditions.of(above.test).partial
-            ):
-                apart = divergence.of(above.test)
-                other = above.orelse if child in above.body else above.body
-                met = any(script.collectives.inside(s) for s in other)
-                if apart is not None and apart.kind == "batch" and not met:
-                    yield Hit(
-                        message=f"{script.at(call)} runs `{inside[0].name}` under {script.quote(above.test)}, which "
-                        f"each rank works out from its own share of the data ({script.at(apart.node)}): some ranks "
-                        "call it and others don't, and every later collective meets the wrong partner.",
-                        hint=above_own_test(script, call, above)
-                        or "Call it on every rank and in every round; put what is decided into the values that are "
-                        "reduced.",
-                        where=(script.location(call),),
-                    )
-                    break
-            child, above = above, tree.parent.get(above)
+    """A collective under a test of this rank's own share of the data, or of a draw of its own."""
+    for one in own_decisions(script):
+        yield Hit(
+            message=one.says(script),
+            hint=one.hint(script),
+            where=tuple(dict.fromkeys(script.location(node) for node in one.nodes())),
+        )
 
 
 def check_run(evidence: Evidence) -> Observation:

@@ -37,6 +37,7 @@ from grader.checks.phrases import places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, weight_saves
 from grader.checks.source.constant_rank_tests import constant_rank_tests
+from grader.checks.source.renamed_weights import renamed_weights
 from grader.checks.source.saved_weights import BetterSave, name_as_asked, weights_alone
 from grader.checks.source.threaded_saves import saves_in_threads
 from grader.model.finding import EvidenceKind, Location, Severity
@@ -71,6 +72,8 @@ def check_run(evidence: Evidence) -> Observation:
     said = evaluation.detail or "The weights could not be scored."
     hint, fix = f"Write the network's own weights, on rank 0: `{_SAVE}`.", None
     late = next(iter(saves_in_threads(evidence.script)), None)
+    mismatched = evaluation.problem is ArtifactProblem.MISMATCH
+    renamed = next(renamed_weights(evidence.script), None) if mismatched else None
     if missing and guard is not None and not where:
         said = (
             f"{said} {evidence.script.at(guard.node)} lets no rank through: {evidence.script.quote(guard.node)} "
@@ -87,6 +90,9 @@ def check_run(evidence: Evidence) -> Observation:
             late.fix,
         )
         where = (evidence.script.location(late.start), *(where or ()))
+    elif renamed is not None:
+        said, hint, fix = f"{said} {renamed.says}", renamed.hint, renamed.fix
+        where = (*lines(evidence.script, renamed.nodes), *(where or ()))
     elif missing and where:
         said = f"{said} `{where[0].path}:{where[0].line}` writes into that folder under another name."
         hint, fix = _better(evidence, name_as_asked(evidence.script, where), hint)

@@ -274,8 +274,8 @@ def _saved_once(script: Script, call: ast.Call | None) -> str:
         return "Save on rank 0 alone: `if dist.get_rank() == 0:` around the call."
     if guard is not None:
         return (
-            f"The test {script.quote(guard.test)} at {script.at(guard.test)} lets all ranks through: have it ask the "
-            "process group, `dist.get_rank() == 0`."
+            f"The test {script.quote(guard.test)} at {script.at(guard.test)} lets all ranks through: ask the process "
+            "group itself there, below its start, `dist.get_rank() == 0`."
         )
     made = " and what writes that file" if name_of(call) in _RENAMES else ""
     return f"Save on rank 0 alone: `{_one_copy(script, call)}` around {script.quote(call)}{made}."

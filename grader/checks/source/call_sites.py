@@ -134,7 +134,7 @@ class Calls:
         """Functions of this submission that a call runs; for a class, its constructor or, without one, the class."""
         if call not in self._targets:
             self._targets[call] = ()
-            self._targets[call] = tuple(self._find_targets(call))
+            self._targets[call] = getattr(call, "runs", ()) or tuple(self._find_targets(call))
         return self._targets[call]
 
     def built_class(self, call: ast.AST) -> ast.ClassDef | None:

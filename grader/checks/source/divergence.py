@@ -15,6 +15,7 @@ from grader.checks.source.collected_values import PROGRESS, collected_into, hand
 from grader.checks.source.decorators import is_property
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.metric_reductions import names_reduction
+from grader.checks.source.own_numbers import OwnNumbers
 from grader.checks.source.ranks import PLACING
 from grader.checks.source.script import Script
 from grader.checks.source.synchronized_values import SynchronizedValues, spreads
@@ -23,7 +24,6 @@ from grader.checks.source.training_loops import DATA_LOADER
 from grader.checks.source.values_on_every_rank import given_on_every_rank, value_text
 
 _MAX_DEPTH = 14
-_CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "datetime.datetime.now"}
 # Calls whose result does not depend on what is in their arguments.
 _BLIND = {"len", "isinstance", "hasattr", "type", "callable", "range", "id"}
 _MOVING = {"to", "cuda", "cpu", "type"}
@@ -34,8 +34,8 @@ class RankDependence:
     """Why a value differs between ranks.
 
     Attributes:
-        kind: `guard` (set on some ranks only), `batch` (from this rank's share of the data), `clock`.
-        node: the assignment, the loop over the share, or the reading of the clock.
+        kind: `guard` (set on some ranks only), `batch` (from this rank's share of the data), `clock`, `draw` (random).
+        node: the assignment, the loop over the share, the reading of the clock, or the draw.
     """
 
     kind: str
@@ -50,6 +50,7 @@ class Divergence:
         self._attributes = Attributes(script.trees, script.names, script.graph)
         self._known: dict[ast.AST, RankDependence | None] = {}
         self._meetings = SynchronizedValues(script)
+        self._own_numbers = OwnNumbers(script)
 
     def of(self, node: ast.AST, depth: int = 0) -> RankDependence | None:
         """Why an expression's value may differ between ranks; None where it is the same or nobody can tell."""
@@ -82,7 +83,8 @@ class Divergence:
         return found
 
     def _first(self, nodes: Iterable[ast.AST], depth: int) -> RankDependence | None:
-        return next((a for n in nodes if (a := self.of(n, depth)) is not None), None)
+        found = [a for n in nodes if (a := self.of(n, depth)) is not None]
+        return next((a for a in found if a.kind != "draw"), found[0] if found else None)
 
     def _name(self, node: ast.Name, depth: int) -> RankDependence | None:
         if self._meetings.shared(node):
@@ -257,8 +259,8 @@ class Divergence:
     def _call(self, node: ast.Call, depth: int, path: tuple[int, ...] = ()) -> RankDependence | None:
         script = self._script
         name = script.names.qualified(node.func)
-        if name in _CLOCKS:
-            return RankDependence("clock", node)
+        if own := self._own_numbers.of(node):
+            return RankDependence(own, node)
         if name in _BLIND or names_reduction(name_of(node)) or node in script.collectives.direct:
             return None
         if name in ("torch.device", DATA_LOADER) or spreads(name_of(node)):

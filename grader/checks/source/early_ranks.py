@@ -18,8 +18,8 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, VARIABLES, ancestors, end, literal, start, walk
 from grader.model.fix import Fix
 
-_JOINED = "torch.distributed.is_initialized"
-_ASKING = {"torch.distributed.get_rank": "RANK", "torch.distributed.get_world_size": "WORLD_SIZE"}
+JOINED = "torch.distributed.is_initialized"
+ASKING = {"torch.distributed.get_rank": "RANK", "torch.distributed.get_world_size": "WORLD_SIZE"}
 _FIELD = "dataclasses.field"
 _MAX_DEPTH = 6
 
@@ -42,7 +42,7 @@ class EarlyRank:
 def early_ranks(script: Script) -> list[EarlyRank]:
     """All of them, in the order of the text, each place that asks once."""
     starts = script.calls(INIT)
-    if not starts or not script.calls(_JOINED):
+    if not starts or not script.calls(JOINED):
         return []
     asked = _Asked(script)
     found: dict[ast.AST, EarlyRank] = {}
@@ -51,9 +51,9 @@ def early_ranks(script: Script) -> list[EarlyRank]:
         if asks is None or asks[0] in found:
             continue
         node, meant, times = asks
-        reads = _paths(script, read)
-        early = all(_order(script, path, s) < 0 for path in times for s in starts)
-        kept = all(any(_order(script, path, s) > 0 for s in starts) for path in reads)
+        reads = paths_to(script, read)
+        early = all(order_of(script, path, s) < 0 for path in times for s in starts)
+        kept = all(any(order_of(script, path, s) > 0 for s in starts) for path in reads)
         if times and early and reads and kept:
             found[node] = EarlyRank(node, starts[0], meant, read)
     return sorted(found.values(), key=lambda one: start(one.node))
@@ -98,9 +98,9 @@ class _Asked:
         if not isinstance(origin, ast.Call):
             return None
         name = script.names.qualified(origin.func) or ""
-        if name in _ASKING:
+        if name in ASKING:
             place = self._fallback_around(origin)
-            return (place, _ASKING[name]) if place is not None else None
+            return (place, ASKING[name]) if place is not None else None
         if name == _FIELD:
             makers = [k.value for k in origin.keywords if k.arg == "default_factory"]
             bodies = [m.body if isinstance(m, ast.Lambda) else m for m in makers]
@@ -126,13 +126,13 @@ class _Asked:
         if len(functions) != 1:
             return ""
         tree = self._script.names.tree(functions[0])
-        tests = any(self._script.names.qualified(c.func) == _JOINED for c in tree.calls_within(functions[0]))
+        tests = any(self._script.names.qualified(c.func) == JOINED for c in tree.calls_within(functions[0]))
         given = [r.value for r in tree.returns.get(functions[0], ()) if r.value is not None]
         made = [o for g in given for o in self._script.values.origins(g)] if tests else []
         names = {self._script.names.qualified(o.func) for o in made if isinstance(o, ast.Call)}
         plain = all(isinstance(o, ast.Call) or literal(o) in (0, 1) for o in made)
         alone = any(literal(o) in (0, 1) for o in made)
-        return _ASKING.get(names.pop() or "", "") if plain and alone and len(names) == 1 else ""
+        return ASKING.get(names.pop() or "", "") if plain and alone and len(names) == 1 else ""
 
     def _fallback_around(self, call: ast.Call) -> ast.AST | None:
         """The branch, by expression or statement, that only asks where the group is joined."""
@@ -141,7 +141,7 @@ class _Asked:
             if isinstance(above, (*FUNCTIONS, ast.Lambda)):
                 break
             tested = walk(above.test) if isinstance(above, ast.If | ast.IfExp) else ()
-            if any(isinstance(n, ast.Call) and names.qualified(n.func) == _JOINED for n in tested):
+            if any(isinstance(n, ast.Call) and names.qualified(n.func) == JOINED for n in tested):
                 return above
         return None
 
@@ -150,11 +150,11 @@ class _Asked:
         if isinstance(place, ast.Call) and self._script.names.qualified(place.func) == _FIELD:
             scope = self._script.names.tree(place).scope(place)
             built = self._script.graph.sites(scope) if isinstance(scope, ast.ClassDef) else []
-            return [p for s in built for p in _paths(self._script, s.call)]
-        return _paths(self._script, place)
+            return [p for s in built for p in paths_to(self._script, s.call)]
+        return paths_to(self._script, place)
 
 
-def _paths(script: Script, node: ast.AST, depth: int = 0) -> list[tuple[ast.AST, ...]]:
+def paths_to(script: Script, node: ast.AST, depth: int = 0) -> list[tuple[ast.AST, ...]]:
     """The calls that lead to a node from module level, outermost first, with the node last; none where unknown."""
     tree = script.names.tree(node)
     function = tree.function(node)
@@ -162,13 +162,13 @@ def _paths(script: Script, node: ast.AST, depth: int = 0) -> list[tuple[ast.AST,
         return [(node,)]
     if depth >= _MAX_DEPTH:
         return []
-    above = (p for s in script.graph.sites(function) for p in _paths(script, s.call, depth + 1))
+    above = (p for s in script.graph.sites(function) for p in paths_to(script, s.call, depth + 1))
     return [(*path, node) for path in above]
 
 
-def _order(script: Script, path: tuple[ast.AST, ...], started: ast.Call) -> int:
+def order_of(script: Script, path: tuple[ast.AST, ...], started: ast.Call) -> int:
     """-1 where a path is over before the group starts on each of its own, 1 where it begins after, 0 where unsure."""
-    told = {_compared(script, path, other) for other in _paths(script, started)}
+    told = {_compared(script, path, other) for other in paths_to(script, started)}
     return told.pop() if len(told) == 1 else 0
 
 

@@ -7,10 +7,25 @@ from collections.abc import Sequence
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import later_in_block, name_of, names_bound_in, names_in, start, walk
+from grader.checks.source.syntax_nodes import (
+    ImpliedCall,
+    PropertyRead,
+    later_in_block,
+    name_of,
+    names_bound_in,
+    names_in,
+    start,
+    walk,
+)
 from grader.model.finding import Location
 from grader.model.fix import Edit, Fix
 
+# Names for what special methods give, and how they are asked for it.
+_ASKED = {
+    "__str__": ("text", "str({})"), "__format__": ("text", "format({})"), "__repr__": ("text", "repr({})"),
+    "__len__": ("length", "len({})"), "__bool__": ("holds", "bool({})"), "__float__": ("number", "float({})"),
+    "__int__": ("number", "int({})"),
+}  # fmt: skip
 _SAYING = {"print", "save", "open", "dump", "write", "info", "log"}
 
 
@@ -63,6 +78,34 @@ def value_of_all(script: Script, call: ast.Call, test: ast.AST) -> tuple[str, Fi
     edits.remove(statement)
     told = f"Move {script.quote(statement)} from {script.at(statement)} to right before {script.at(branch)}, out of "
     return f"{told}the test: all ranks must make the call.", edits.fix("Lets all ranks make the call.")
+
+
+def asks(script: Script, call: ast.Call) -> str:
+    """What a line does that makes a call, also one that the text writes as a read of an attribute or of an object."""
+    if isinstance(call, ImpliedCall):
+        return f"runs `{call.func.attr}` of {script.quote(call)}"
+    return f"{'reads' if isinstance(call, PropertyRead) else 'calls'} {script.quote(call)}"
+
+
+def read_of_all(script: Script, call: ast.Call, test: ast.AST) -> str:
+    """For a read that runs a collective, in a block that some ranks alone come to: advice to read above its test.
+
+    "" for plain calls, and for what the block itself has made.
+    """
+    tree = script.names.tree(call)
+    branch = tree.parent.get(test)
+    if not isinstance(call, PropertyRead | ImpliedCall) or not isinstance(branch, ast.If):
+        return ""
+    made = {n.id for n in walk(branch) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if made & {n.id for n in walk(call) if isinstance(n, ast.Name)} or not tree.inside(call, branch):
+        return ""
+    method = call.func.attr
+    name, asked = (method, "{}") if isinstance(call, PropertyRead) else _ASKED.get(method, ("", ""))
+    if not name:
+        return ""
+    name += "_of_all" if name in tree.loads else ""
+    read = asked.format(ast.unparse(call))
+    return f"Read it on all ranks, above the test at {script.at(branch)}: `{name} = {read}`; under it use `{name}`."
 
 
 def value_of_some(script: Script) -> tuple[str, Fix | None]:

@@ -15,6 +15,7 @@ from grader.checks.source.causes import CauseInText, names_rank
 from grader.checks.source.divergence import Divergence, RankDependence
 from grader.checks.source.edits import Edits
 from grader.checks.source.guard_fixes import out_of_test
+from grader.checks.source.own_numbers import drawn_alike
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, literal, walk
 from grader.model.fix import Fix
@@ -131,6 +132,11 @@ def _of_own(script: Script, setter: ast.AST, apart: RankDependence) -> CauseInTe
                 "Set the rate by a number that all ranks share: `dist.all_reduce` the value, divide it by the number "
                 f"of ranks, and use the result at {line}."
             )
+        case "draw":
+            says = (
+                f"the draw {script.quote(apart.node)} at {source}, which comes out differently on each rank."
+            )
+            hint = drawn_alike(script, apart.node)
         case _:
             says = f"what {source} gives to some ranks only."
             hint = (

@@ -32,9 +32,14 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 class PropertyRead(ast.Call):
-    """`meter.avg` where that runs a method: a call of `meter.avg`, written as an attribute."""
+    """`meter.avg` where that runs a method: a call of `meter.avg`, written as an attribute.
+
+    Attributes:
+        func: what is read. runs: the methods, of each class that the object may be of.
+    """
 
     func: ast.Attribute
+    runs: tuple[Function, ...]
 
     @property
     def value(self) -> ast.expr:
@@ -48,6 +53,26 @@ class PropertyRead(ast.Call):
 
 
 PropertyRead.__name__ = ast.Attribute.__name__  # `ast.unparse` writes nodes by the names of their classes
+
+
+class ImpliedCall(ast.Call):
+    """`meter` in `f"{meter}"` where that runs a method: a call of `meter.__str__`, written as `meter`.
+
+    Attributes:
+        func: the method of the object. runs: the methods, of each class that the object may be of.
+    """
+
+    func: ast.Attribute
+    runs: tuple[Function, ...]
+    optional_vars = None
+
+    @property
+    def context_expr(self) -> ast.expr:
+        """All that is written of it: `ast.unparse` takes it for the `meter` of `with meter:`."""
+        return self.func.value
+
+
+ImpliedCall.__name__ = ast.withitem.__name__
 
 
 @dataclass(frozen=True, slots=True)

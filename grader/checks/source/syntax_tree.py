@@ -18,6 +18,7 @@ from grader.checks.source.syntax_nodes import (
     SCOPES,
     Definition,
     Function,
+    ImpliedCall,
     Loop,
     Place,
     PropertyRead,
@@ -286,8 +287,8 @@ def _by_scope(name: str) -> Any:
 
 
 _NOTES: dict[type[ast.AST], Any] = {
-    ast.Call: Tree._call, PropertyRead: _listing("_calls"), ast.While: _listing("loops"),
-    ast.If: _listing("ifs"), ast.Try: _listing("tries"),
+    ast.Call: Tree._call, PropertyRead: _listing("_calls"), ImpliedCall: _listing("_calls"), ast.If: _listing("ifs"),
+    ast.While: _listing("loops"), ast.Try: _listing("tries"), ast.Delete: _listing("deletions"),
     ast.Break: _listing("exits"), ast.Continue: _listing("exits"), ast.Attribute: Tree._attribute,
     ast.Subscript: Tree._subscript, ast.Constant: Tree._constant, ast.Assign: Tree._assign,
     ast.AnnAssign: Tree._targeted, ast.AugAssign: Tree._targeted, ast.NamedExpr: Tree._targeted, ast.For: Tree._for,
@@ -295,6 +296,5 @@ _NOTES: dict[type[ast.AST], Any] = {
     ast.ExceptHandler: Tree._named, ast.MatchAs: Tree._named, ast.MatchStar: Tree._named,
     ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function, ast.ClassDef: Tree._class,
     ast.arg: Tree._parameter, ast.Return: _by_scope("returns"), ast.Yield: _by_scope("yields"),
-    ast.YieldFrom: _by_scope("yields"), ast.Delete: _listing("deletions"),
-    ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
+    ast.YieldFrom: _by_scope("yields"), ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
 }  # fmt: skip

@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.causes import stands_at
+from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
+from grader.model.call_site import Site
 from grader.model.fix import Fix
 
 _ASKED = re.compile(r"(^|_)(RANK|WORLD_?SIZE)$")
@@ -51,3 +54,13 @@ def _mentions(script: Script, name: str) -> list[ast.AST]:
     return [
         n for t in script.trees for n in ast.walk(t.root) if isinstance(n, ast.Constant) and n.value == name
     ]
+
+
+def told_by_variables(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """What tells `init_process_group` the number of ranks and the own one: variables of another launcher."""
+    for call in script.calls(INIT):
+        if stands_at(script, call, site):
+            for name in ("rank", "world_size"):
+                given = script.argument(call, name)
+                parts = script.values.closure(given) if isinstance(given, ast.expr) else ()
+                yield from (p for p in parts if script.ranks.environment(p) not in ("", "RANK", "WORLD_SIZE"))

@@ -515,6 +515,20 @@ def test_the_end_that_nccls_watchdog_makes_names_the_collective() -> None:
     )
 
 
+@pytest.mark.parametrize(("limit", "named"), [("seconds=2", True), ("minutes=30", False)])
+def test_a_short_time_limit_is_the_cause(limit: str, named: bool) -> None:
+    story = Story()
+    story.text = (
+        "from datetime import timedelta\nimport torch.distributed as dist\n"
+        f"LIMIT = timedelta({limit})\ndist.init_process_group('gloo', timeout=LIMIT)\n"
+    )
+    fail(story, 1, "RuntimeError", "[/tmp/unbound_buffer.cc:81] Timed out waiting 2000ms for recv operation")
+    found = told(story.evidence())
+    assert found.id == "collective_timeout"
+    assert (found.where[0].line == 3) is named
+    assert ("`train.py:3` gives the others 2 s to come" in found.explanation) is named
+
+
 # -- faults of the machine ---------------------------------------------------------------------------------------------
 
 ECC = "CUDA error: uncorrectable ECC error encountered\nCUDA kernel errors might be asynchronously reported"

@@ -319,6 +319,80 @@ def test_a_rank_that_waits_in_the_next_call_because_it_made_one_more(tell: Any, 
     assert told.where[0].line == 10
 
 
+PRINTED = """
+import torch.distributed as dist
+
+class Meter:
+    @property
+    def average(self):
+        dist.all_reduce(self.both)
+        return self.both[0] / self.both[1]
+
+    def __str__(self):
+        return f"{self.average:.3f}"
+
+def show(meters):
+    print(*[str(meter) for meter in meters])
+
+dist.init_process_group("gloo")
+for epoch in range(10):
+    loss, accuracy = (Meter() for _ in range(2))
+    train()
+    if dist.get_rank() == 0:
+        show([loss, accuracy])
+    history.append(loss.average)
+"""
+
+
+def test_a_collective_that_one_rank_comes_to_by_printing(tell: Any) -> None:
+    """No line calls it by its name: a property, read by what turns the object into text."""
+    story = tell.Story()
+    story.text = PRINTED
+    story.group()
+    story.wait(0, "all_reduce", 7, 22)
+    story.wait(1, "DDP gradient all-reduce", 19)
+    (hit,) = story.observation("DIST003").hits
+    assert hit.where[0].line == 21
+    assert "which runs `all_reduce` at `train.py:7` whenever `average` is read" in hit.message
+    assert story.observation("DIST009").state is UNSEEN
+
+
+COIN = """
+import random
+import torch.distributed as dist
+
+def wanted():
+    return random.random() < 0.1
+
+class Log:
+    def write(self, loss):
+        dist.all_reduce(loss)
+
+def train(model, log):
+    for x in loader:
+        loss = model(x)
+        if wanted():
+            log.write(loss)
+
+dist.init_process_group("gloo")
+random.seed(dist.get_rank())
+train(model, Log())
+"""
+
+
+def test_a_collective_that_each_rank_throws_a_coin_for(tell: Any) -> None:
+    story = tell.Story()
+    story.text = COIN
+    story.group()
+    story.wait(0, "all_reduce", 10, 16)
+    story.wait(1, "DDP buffer broadcast", 14)
+    (hit,) = story.observation("DIST009").hits
+    assert [place.line for place in hit.where[:3]] == [6, 16, 10], "what the others follow from stands first"
+    assert "each rank seeds it with another number at `train.py:19`" in hit.message
+    assert "`coin = random.Random(0)`" in hit.hint
+    assert story.observation("DIST003").state is UNSEEN
+
+
 def test_ranks_that_the_test_leaves_out_made_no_call_too_many(tell: Any) -> None:
     story = tell.Story()
     story.text = ONCE_MORE

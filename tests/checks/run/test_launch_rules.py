@@ -399,6 +399,34 @@ def test_a_group_of_another_size(tell: Any) -> None:
     assert "2 ranks were asked for, but `train.py:5` made a group of 1" in look.hits[0].message
 
 
+CACHED = """
+import functools
+import torch.distributed as dist
+
+@functools.cache
+def is_main():
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+def log(text):
+    if is_main():
+        print(text)
+
+log("hello")
+dist.init_process_group("gloo")
+log("there")
+"""
+
+
+def test_a_rank_that_is_cached_before_there_is_one(tell: Any) -> None:
+    story = tell.honest()
+    story.text = CACHED
+    (hit,) = story.observation("DIST004").hits
+    assert [place.line for place in hit.where] == [13, 5, 7, 14]
+    assert "Take `@functools.cache` off `is_main`" in hit.hint
+    story.text = CACHED.replace('log("hello")\n', "")
+    assert story.observation("DIST004").state is CLEAN
+
+
 def test_a_number_that_happens_to_fit_is_not_refuted(tell: Any) -> None:
     story = tell.honest(world_size=4)
     story.text = FOUR

@@ -463,3 +463,42 @@ def test_another_name_of_the_file_is_written_as_it_is_asked_for(tell: Any) -> No
     (hit,) = story.observation("EVAL012").hits
     assert 'write `"model.pt"` instead of `"net.pth"`' in hit.hint
     assert hit.fix is not None
+
+
+RENAMED = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+unwrapped = lambda m: m.module if isinstance(m, DistributedDataParallel) else m
+model = DistributedDataParallel(net)
+state = {}.state_dict()
+renamed = {{}}
+for k, v in state.items():
+    renamed[{}] = v.cpu()
+torch.save({}, "model.pt")
+"""
+MISMATCH = Evaluation(ArtifactProblem.MISMATCH, "model.pt does not fit the task's network.", "model.pt")
+
+
+@pytest.mark.parametrize(
+    ("of", "key", "saved", "line"),
+    [
+        ("model.module", "k[len('module.'):]", "renamed", 9),
+        ("model.module", "k.lstrip('module.')", "renamed", 9),
+        ("model", "k.lstrip('module.')", "renamed", 9),
+        ("model.module", "k", "{k[7:]: v for k, v in state.items()}", 10),
+        ("model.module", "k", "{'net.' + k: v for k, v in state.items()}", 10),
+        ("unwrapped(model)", "k[7:]", "renamed", 9),
+        ("model", "k[7:]", "renamed", None),
+        ("model.module", "k.removeprefix('module.')", "renamed", None),
+        ("model.module", "k", "renamed", None),
+    ],
+)
+def test_weights_whose_names_were_changed(tell: Any, of: str, key: str, saved: str, line: int | None) -> None:
+    story = tell.Story()
+    story.text = RENAMED.format(of, key, saved)
+    story.evaluation = MISMATCH
+    story.save(0, "model.pt", line=10)
+    (hit,) = story.observation("EVAL012").hits
+    assert hit.where[0].line == (line or 10)
+    assert (hit.fix is not None) is (line is not None)
+    assert ("write `k" in hit.hint) is (line is not None)
