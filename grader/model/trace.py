@@ -194,15 +194,13 @@ class Step:
     num_missing: int | None = None
     missing: tuple[str, ...] = ()
     own: Sums | None = None
-    """What the rank's own backward passes gave to the parameters of `grads`, before it was averaged; None unknown."""
+    """What own backward passes gave to the parameters of `grads`, before it was averaged; `own_last`: the last part."""
     own_last: Sums | None = None
-    """The last of what they gave, where it came in several parts."""
     empty: int | None = None
     """Backward passes since its last step that found all chosen gradients cleared; None: nobody looked."""
     kept: tuple[str, ...] = ()
-    """Those of `grad_names` that each of these passes found as they were stepped on: nobody had cleared them."""
+    """Those of `grad_names` that all these passes found uncleared; `lost`: passes that gave what no step has used."""
     lost: int = 0
-    """Of these passes, those whose gradients the next one found cleared, though no weight had changed in between."""
     exchanges: int | None = None
     """Collectives of the default group since the last step; None where there was no group."""
     device_s: float | None = None

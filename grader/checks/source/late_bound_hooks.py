@@ -25,7 +25,7 @@ def late_bound_hook(script: Script) -> CauseInText | None:
             for given in (*call.args, *(k.value for k in call.keywords)):
                 found = _late(script, tree, call, given)
                 if found is not None:
-                    return _told(script, call, *found)
+                    return _cause(script, call, *found)
     return None
 
 
@@ -100,7 +100,7 @@ def _exchanges(script: Script, tree: Tree, closure: _Closure, name: str) -> Iter
             yield call
 
 
-def _told(
+def _cause(
     script: Script, call: ast.Call, closure: _Closure, name: str, loop: _Walk, used: ast.AST
 ) -> CauseInText:
     edits = Edits(script)
@@ -116,7 +116,7 @@ def _told(
         edits.give_up()
     where = script.at(loop)
     return CauseInText(
-        (closure, used, loop) if isinstance(closure, FUNCTIONS) else (call,),
+        (closure if isinstance(closure, FUNCTIONS) else call,),
         f"{script.at(call)} gives each tensor a hook that looks up `{name}` only when it is called, and by then the "
         f"loop at {where} is over: every hook works on the last `{name}`, {script.quote(used)} exchanges that one "
         "again and again, and nothing else.",
