@@ -144,8 +144,7 @@ class Script:
 
     def given(self, call: ast.Call, name: str) -> ast.expr | None:
         """The same, and None as well where nobody can say which."""
-        found = self.argument(call, name)
-        return None if found is UNKNOWN else found
+        return None if (found := self.argument(call, name)) is UNKNOWN else found
 
     @property
     def joins_group(self) -> bool:
