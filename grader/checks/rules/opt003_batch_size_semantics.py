@@ -67,7 +67,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.batch_causes import chosen_for_all, divided_by_devices
+from grader.checks.source.batch_causes import chosen_for_all, divided_by_devices, divided_twice
 from grader.checks.source.causes import lines
 from grader.checks.source.gradient_causes import accumulation_tests
 from grader.checks.source.loader_sharding import Shared
@@ -184,6 +184,8 @@ def check_run(evidence: Evidence) -> Observation:
         why = f"{taken}the batch is {factor:.3g} times as large as the task's {asked:,}"
     written, fix = smaller_batch(evidence.script, site, factor, ranks) if alone else ("", None)
     hint = _DIVIDE
+    small = alone and ranks > 1 and abs(factor * ranks - 1) < 0.2
+    twice = divided_twice(evidence.script, site) if small else None
     devices = divided_by_devices(evidence.script, site) if ranks > 1 else None
     also = ""
     if devices is not None:
@@ -193,6 +195,8 @@ def check_run(evidence: Evidence) -> Observation:
         )
         hint = f"Divide by the number of ranks at {evidence.script.at(devices.node)}: `{devices.written}`."
         fix = devices.fix
+    elif twice is not None:
+        also, hint, fix = f" {twice.says}", twice.hint, twice.fix
     elif not alone:
         hint = (
             f"Count what a step takes from all its loaders: of {num_loaders}, each gives a rank "
@@ -208,6 +212,7 @@ def check_run(evidence: Evidence) -> Observation:
             fix=fix,
             where=(
                 *lines(evidence.script, [devices.node] if devices is not None else []),
+                *lines(evidence.script, twice.nodes if twice is not None else ()),
                 *lines(evidence.script, tests),
                 *lines(evidence.script, batch_size_of(evidence.script, site)),
                 *place(site),

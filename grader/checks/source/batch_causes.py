@@ -9,12 +9,12 @@ import ast
 from dataclasses import dataclass
 
 from grader.checks.source.arithmetic import is_quotient
-from grader.checks.source.causes import by_world, names_world
+from grader.checks.source.causes import CauseInText, by_world, names_world
 from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
 from grader.checks.source.joined_groups import in_group
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.share_causes import loader_at
+from grader.checks.source.share_causes import batch_size_of, loader_at
 from grader.checks.source.syntax_nodes import walk
 from grader.model.call_site import Site
 from grader.model.fix import Fix
@@ -78,6 +78,28 @@ def divided_by_devices(script: Script, site: Site | None) -> Miscounted | None:
                 edits.fix("Divides the batch among the ranks.") if in_group(script, node) else None,
             )
     return None
+
+
+def divided_twice(script: Script, site: Site | None) -> CauseInText | None:
+    """The batch size of a loader, divided by the number of ranks once more than it should be."""
+    found = [n for n in batch_size_of(script, site) if isinstance(n, ast.BinOp)]
+    shares = [n for n in found if isinstance(n.op, ast.Div | ast.FloorDiv) and script.ranks.world(n.right)]
+    if not shares:
+        return None
+    edits, last = Edits(script), shares[0]
+    whole = edits.text(last.left)
+    if len(shares) < 2:
+        what = f"{script.at(last)} divides what is one rank's part already, {script.quote(last)}."
+        return CauseInText((last,), what, f"Divide the whole batch there, or write `{whole}` instead.")
+    first = shares[1]
+    edits.replace(last, whole)
+    return CauseInText(
+        (last, *shares[1:]),
+        f"{script.at(first)} divides it by the number of ranks, {script.quote(first)}, and {script.at(last)} does so "
+        f"again, {script.quote(last)}.",
+        f"Keep one of the two: at {script.at(last)} write `{whole}` instead of {script.quote(last)}.",
+        edits.fix("Divides the batch among the ranks once."),
+    )
 
 
 def rate_of_own_batch(script: Script, base: int) -> Miscounted | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grader.checks.source.call_arguments import Arguments
-from grader.checks.source.decorators import is_context_manager, is_static, may_call
+from grader.checks.source.decorators import class_given, is_context_manager, is_static, may_call, takes_class
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, VARIABLES, Function, part_of
@@ -128,7 +128,7 @@ class Calls:
                 maker = found[0].value
                 if self._names.qualified(maker.func) == "functools.partial" and maker.args:
                     return self.definition(maker.args[0]) if maker.args[0] is not node else None
-        return self._names.local(dotted)
+        return self._names.local(dotted) or class_given(self._names, node)
 
     def targets(self, call: ast.Call) -> tuple[ast.AST, ...]:
         """Functions of this submission that a call runs; for a class, its constructor or, without one, the class."""
@@ -190,7 +190,7 @@ class Calls:
         func = call.func
         found = self.definition(func)
         if found is None and isinstance(func, ast.Attribute) and func.attr in self._methods:
-            owner = self.owner(func.value)
+            owner = self.owner(func.value) or self._class_meant(func.value)
             if owner is not None:
                 found = self.method(owner, func.attr)
             elif func.attr not in _COMMON_METHODS and not self._names.qualified(func):
@@ -263,9 +263,8 @@ class Calls:
         keywords = {k.arg or "**": k.value for k in call.keywords}
         for target in targets:
             is_method = target in self.class_of and isinstance(target, FUNCTIONS) and not is_static(target)
-            by_class = isinstance(call.func, ast.Attribute) and isinstance(
-                self.definition(call.func.value), ast.ClassDef
-            )
+            base = self.definition(call.func.value) if isinstance(call.func, ast.Attribute) else None
+            by_class = isinstance(base, ast.ClassDef) and not takes_class(target)
             yield target, CallSite(call, tuple(call.args), keywords, int(is_method and not by_class))
         if name in SPAWNS:
             yield from self._started(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import Function, name_of
+from grader.checks.source.syntax_nodes import FUNCTIONS, Function, name_of
 
 _ONLY_WRAP = (
     "abc.", "classmethod", "contextlib.", "functools.", "property", "staticmethod", "torch.", "typing.",
@@ -21,6 +21,21 @@ def is_property(function: Function) -> bool:
 def is_static(function: Function) -> bool:
     """Whether a method is not given the object it belongs to."""
     return _decorated(function, "staticmethod")
+
+
+def class_given(names: Names, node: ast.AST) -> ast.ClassDef | None:
+    """The class that `cls` stands for in a class method: its own, as nobody can tell of which child it is asked."""
+    if not isinstance(node, ast.Name) or node.id != "cls":
+        return None
+    function = names.tree(node).function(node)
+    if function is None or not takes_class(function) or [a.arg for a in function.args.args[:1]] != ["cls"]:
+        return None
+    return names.tree(node).enclosing_class(function)
+
+
+def takes_class(function: ast.AST) -> bool:
+    """Whether a method is given its class, also where it is called by the class's name."""
+    return isinstance(function, FUNCTIONS) and _decorated(function, "classmethod")
 
 
 def is_context_manager(function: Function) -> bool:

@@ -95,3 +95,51 @@ def test_a_batch_divided_by_gpus_instead_of_ranks(tell: Any) -> None:
     assert "`128 // dist.get_world_size()`" in hit.hint
     assert "divides by `self.gpus`, the GPUs that one process sees" in hit.message
     assert hit.fix is not None
+
+
+TWICE = """
+from dataclasses import dataclass
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+@dataclass
+class Config:
+    batch: int
+    world: int
+
+    @classmethod
+    def read(cls, batch=128):
+        world = dist.get_world_size()
+        return cls(batch=batch // world, world=world)
+
+dist.init_process_group("gloo")
+config = Config.read()
+loader = DataLoader(train_set, batch_size=config.batch // config.world, sampler=DistributedSampler(train_set))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "words"),
+    [
+        (
+            TWICE,
+            [18, 14],
+            "`train.py:14` divides it by the number of ranks, `batch // world`, and `train.py:18` does",
+        ),
+        (
+            TWICE.replace("batch // world, w", "size_of_a_part(), w"),
+            [18],
+            "divides what is one rank's part already",
+        ),
+    ],
+)
+def test_a_batch_divided_twice_is_divided_once(tell: Any, text: str, lines: list[int], words: str) -> None:
+    story = tell.Story(num_train=1280)
+    story.epoch(tell.strided(1280, 2), batch=32, batch_size=32, site=tell.site(18))
+    story.text = text
+    story.expected = Expected(global_batch_size=128)
+    hit = story.observation("OPT003").hits[0]
+    assert list(dict.fromkeys(place.line for place in hit.where)) == lines
+    assert words in hit.message
+    assert "write `config.batch` instead of `config.batch // config.world`" in hit.hint or len(lines) == 1
+    assert "dist.get_world_size()" not in hit.hint

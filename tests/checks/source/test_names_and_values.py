@@ -55,6 +55,8 @@ def test_names_through_modules_of_the_submission(script: Callable[..., Script]) 
         "def f():\n    return 3, 7\n_, x = f()\nhere('a', x)",
         "class A:\n  def __init__(self, v):\n    self.v = v\n  def go(self):\n    here('a', self.v)\nA(7).go()",
         "class C:\n    n = 7\nc = C()\nhere('a', c.n)",
+        "class C:\n  def __init__(s, v):\n    s.v = v\n  @classmethod\n  def of(cls, v):\n    here('a', v)\nC.of(7)",
+        "class C:\n  @classmethod\n  def of(cls, v):\n    cls(v)\n  def __init__(s, v):\n    here('a', v)\nC.of(7)",
         "import argparse\nargs = argparse.Namespace()\nargs.n = 7\ndef f(a):\n    here('a', a.n)\nf(args)",
         "x = {'k': 7, 'l': 3}\nhere('a', x['k'])",
         "x = {}\nx['k'] = 7\nhere('a', x['k'])",
