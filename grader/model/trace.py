@@ -50,9 +50,9 @@ class Group:
 class Collective:
     """A collective, or a call of the store; `n` counts calls at its site.
 
-    `named`: a function of `torch.distributed` was called for it; otherwise it was seen at the process group alone.
-    `ranks`: among which, None: all; `forward`: called within a trained model's forward pass; `backward`: within a
-    backward pass.
+    `named`: by a function of `torch.distributed`, else seen at the process group; `numel`: of what the rank put in, or
+    received into; `ranks`: among which, None: all; `forward`: within a trained model's forward pass; `backward`: within
+    a backward pass; `differentiated`: gradients come back through it.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Collective:
     ranks: tuple[int, ...] | None = None
     forward: bool = False
     backward: bool = False
+    differentiated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +195,8 @@ class Step:
     num_missing: int | None = None
     missing: tuple[str, ...] = ()
     own: Sums | None = None
-    """What the rank's own backward passes gave to the parameters of `grads`, before it was averaged; None unknown."""
+    """What the rank's own backward passes gave to the parameters of `grads`, not averaged yet; `own_last`: the last."""
     own_last: Sums | None = None
-    """The last of what they gave, where it came in several parts."""
     empty: int | None = None
     """Backward passes since its last step that found all chosen gradients cleared; None: nobody looked."""
     kept: tuple[str, ...] = ()
