@@ -170,7 +170,8 @@ def check_run(evidence: Evidence) -> Observation:
         if len(steps) == 1 and clocks:
             return flagged(*clocks)
         if len(steps) == 1:
-            return verified(f"All ranks stayed together for {count(steps.pop(), 'step')}.")
+            seen = f" for {count(steps.pop(), 'step')}" if evidence.counts_steps else ""
+            return verified(f"All ranks stayed together{seen}.")
     found = early_leavers(evidence)
     if found is None:
         return not_observable("The run gives no sign of a rank that left before the others.")
