@@ -21,7 +21,6 @@ MAX_FILE_BYTES = 1 << 20
 MAX_TOTAL_BYTES = 4 << 20
 _MAX_ENTRIES = 4_096
 _MAX_DEPTH = 8
-_MAX_LEFT_OUT = 8
 
 
 def read_submission(path: Path) -> Submission:
@@ -133,7 +132,7 @@ def _read_folder(folder: Path) -> Submission:
         files.append(SourceFile(relative, text))
     # A folder given as "." has no name of its own.
     name = _text(folder.resolve().name) or "submission"
-    left_out = tuple(_text(path.relative_to(folder).as_posix()) for path in others[:_MAX_LEFT_OUT])
+    left_out = tuple(_text(path.relative_to(folder).as_posix()) for path in others)
     return Submission(name, tuple(sorted(files, key=lambda f: f.path)), left_out)
 
 

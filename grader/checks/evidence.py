@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from grader.checks.phrases import places
+from grader.checks.run.failed_hooks import lost_steps
 from grader.checks.run.replayed_steps import replays
 from grader.checks.run.sample_ledger import Ledger
 from grader.checks.run.script_ends import only_left
@@ -150,11 +151,22 @@ class Evidence:
         """Whether any rank captured steps in a CUDA graph, whose replays nobody sees."""
         return any(map(replays, self.trace.ranks))
 
+    @property
+    def counts_steps(self) -> bool:
+        """Whether the steps that ranks told of are all that they took."""
+        return not self.replays and not any(map(lost_steps, self.trace.ranks))
+
     def unseen(self, code: str) -> str:
         """Why what ranks told does not answer what that code asks, in a sentence; "" where it may."""
-        if not self.replays or family_of(code) not in _OF_STEPS:
+        if self.counts_steps or family_of(code) not in _OF_STEPS:
             return ""
-        return "Steps were captured in a CUDA graph and replayed, which nobody beside the script can watch."
+        if self.replays:
+            return (
+                "Steps were captured in a CUDA graph and replayed, which nobody beside the script can watch."
+            )
+        return (
+            "The grader lost sight of training steps here, so what was seen of them does not stand for all."
+        )
 
     def written(self, name: str) -> tuple[Location, ...]:
         """Where the script opened or saved a file of that name in its output folder; empty where nobody told."""

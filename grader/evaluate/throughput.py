@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.checks.run.failed_hooks import lost_steps
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.replayed_steps import replays
@@ -44,8 +45,10 @@ def num_epochs(trace: Trace | None) -> int | None:
 
 
 def num_steps(trace: Trace | None) -> int | None:
-    """Optimizer steps of the rank that took most; None where nothing was told, or steps were replayed unseen."""
+    """Optimizer steps of the rank that took most; None where nothing was told, or steps went by unseen."""
     ranks = trace.ranks if trace is not None else ()
-    if trace is None or all(rank.start is None for rank in ranks) or any(map(replays, ranks)):
+    if trace is None or all(rank.start is None for rank in ranks):
+        return None
+    if any(replays(rank) or lost_steps(rank) for rank in ranks):
         return None
     return max(len(rank.steps) for rank in trace.ranks)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 ENTRY_POINT = "train.py"
+_MAX_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Submission:
     Attributes:
         name: what to call it in reports (file or folder name without suffix).
         files: sorted by path.
-        left_out: paths of other files of the folder, of which the first few are named: they are not taken.
+        left_out: paths of other files of the folder: they are not taken.
     """
 
     name: str
@@ -39,7 +40,9 @@ class Submission:
         """What to tell whoever handed in a folder with files that are not taken; "" where all were."""
         if not self.left_out:
             return ""
-        return f"Only Python files are taken of a folder; not there when it runs: {', '.join(self.left_out)}."
+        named, rest = self.left_out[:_MAX_NAMED], len(self.left_out) - _MAX_NAMED
+        more = f" and {rest:,} more" if rest > 0 else ""
+        return f"Only Python files are taken of a folder; not there when it runs: {', '.join(named)}{more}."
 
     @property
     def digest(self) -> str:

@@ -50,9 +50,9 @@ class Group:
 class Collective:
     """A collective, or a call of the store; `n` counts calls at its site.
 
-    `named`: a function of `torch.distributed` was called for it; otherwise it was seen at the process group alone.
-    `ranks`: among which, None: all; `forward`: called within a trained model's forward pass; `backward`: within a
-    backward pass.
+    `named`: by a function of `torch.distributed`, else seen at the process group; `numel`: of what the rank put in or
+    received; `ranks`: among which, None: all; `forward`, `backward`: within such a pass of a trained model;
+    `differentiated`: gradients come back through it.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Collective:
     ranks: tuple[int, ...] | None = None
     forward: bool = False
     backward: bool = False
+    differentiated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from types import FrameType
 from typing import Any
 
 from grader.probe import code_locations, device_steps, events, loss_origins, models, trained_models
@@ -34,6 +35,20 @@ often these had changed by then: once is what sharpness-aware minimisation does.
 def going_backward() -> bool:
     """Whether a backward pass is on its way, in whichever thread."""
     return _in_backward
+
+
+def differentiating(frame: FrameType | None) -> bool:
+    """Whether that frame is inside the forward pass of an autograd function that gradients will come back through."""
+    import torch
+
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "forward" and code.co_argcount:
+            context = frame.f_locals.get(code.co_varnames[0])
+            if isinstance(context, torch._C._FunctionBase):
+                return any(context.needs_input_grad)
+        frame = frame.f_back
+    return False
 
 
 @guarded("backward", values=True)

@@ -19,10 +19,9 @@ from grader.probe import backward_passes, code_locations, events, layouts, model
 from grader.probe.code_locations import CodeLocation
 from grader.probe.patches import guarded, outermost, replace, skip_compiling, within
 from grader.probe.process_groups import holders
+from grader.probe.told_calls import number_if_told
 from grader.probe.writer import writer
 
-_FIRST = 64
-_EVERY = 64
 COLLECTIVES = (
     "all_reduce",
     "all_reduce_coalesced",
@@ -79,26 +78,17 @@ _REDUCER = "torch/nn/parallel/distributed.py"
 _QUIET = ("torch.nn.parallel.distributed", "torch.autograd.graph")
 """Modules that a call comes from, where it is DDP's reducer that calls: on the way of a backward pass, or its own."""
 
-_calls: dict[tuple[str, CodeLocation | None], int] = {}
 _ranks: dict[str, list[int] | None] = {}  # by name of a group, those that are not all
 _quiet: frozenset[int] = frozenset()  # ids of the namespaces of `_QUIET`
 
 
-def _count_if_written(name: str, site: CodeLocation | None) -> int:
-    """How many calls of this name this site has made, where this one is to be told of; else 0."""
-    n = _calls.get((name, site), 0) + 1
-    _calls[name, site] = n
-    return 0 if n > _FIRST and n % _EVERY else n
-
-
-def _write(name: str, site: CodeLocation | None, n: int, tensor: Any, **known: Any) -> None:
-    numel = getattr(tensor, "numel", None)
-    device = getattr(tensor, "device", None)
+def _write(name: str, site: CodeLocation | None, n: int, tensors: Any, **known: Any) -> None:
+    numel, device = traffic.size_of(tensors)
     fields = {
         "named": True,
         "reduce_op": "",
-        "numel": numel() if callable(numel) else None,
-        "device": str(device) if device is not None else None,
+        "numel": numel,
+        "device": device,
         "async_op": False,
         "seconds": None,
     }
@@ -106,6 +96,8 @@ def _write(name: str, site: CodeLocation | None, n: int, tensor: Any, **known: A
         fields["forward"] = True
     if backward_passes.going_backward():
         fields["backward"] = True
+    if backward_passes.differentiating(sys._getframe(2)):
+        fields["differentiated"] = True
     writer.write(events.COLLECTIVE, name=name, site=site, n=n, **{**fields, **known})
 
 
@@ -130,7 +122,7 @@ def _group_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _called(name: str, started_s: float, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     site = code_locations.here()
-    n = _count_if_written(name, site)
+    n = number_if_told(name, site)
     among = _among(_group_of(args, kwargs))
     traffic.add_called(name, site, among.get("ranks"), result, args, kwargs)
     if n:
@@ -138,7 +130,7 @@ def _called(name: str, started_s: float, result: Any, args: tuple[Any, ...], kwa
             name,
             site,
             n,
-            args[0] if args else next(iter(kwargs.values()), None),
+            traffic.payload(name, args, kwargs),
             reduce_op=_reduce_op(name, args, kwargs),
             async_op=bool(kwargs.get("async_op", False)),
             seconds=round(writer.now() - started_s, 6),
@@ -163,7 +155,7 @@ def _issued(method: str, tensors: Any, frame: FrameType, group: Any) -> None:
         return
     name = _METHODS.get(method.removeprefix("_"), method)
     site = code_locations.here(frame)
-    n = _count_if_written(name, site)
+    n = number_if_told(name, site)
     among = _among(group)
     traffic.add(name, site, among.get("ranks"), None, tensors)
     if n:
@@ -263,7 +255,7 @@ def _asked_store(name: str, started_s: float, frame: FrameType) -> None:
     if code_locations.relative(frame.f_code.co_filename) is None:
         return
     site = code_locations.here(frame)
-    n = _count_if_written(f"store.{name}", site)
+    n = number_if_told(f"store.{name}", site)
     traffic.add(f"store.{name}", site, None, None, None)
     if n:
         _write(f"store.{name}", site, n, None, seconds=round(writer.now() - started_s, 6))

@@ -16,7 +16,8 @@ class RankCounters:
     """Counts over the whole run, and what has gathered since the last optimizer step.
 
     Attributes:
-        steps, backwards, forwards: so far; passes: begun over loaders so far.
+        steps, backwards, forwards: so far; passes: begun over loaders so far; evaluations: begun so far, as runs of
+            forward passes.
         numbers: in the rows that models were given in training since the last step, such as tokens.
         fed: samples that models were given in training since the last step, and gave back something for; delivered:
             samples from loaders since then.
@@ -44,6 +45,7 @@ class RankCounters:
     backwards: int = 0
     forwards: int = 0
     passes: int = 0
+    evaluations: int = 0
     fed: int = 0
     numbers: int = 0
     delivered: int = 0

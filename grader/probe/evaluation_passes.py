@@ -42,6 +42,7 @@ def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, si
     if _running is None or _running.key != key:
         end()
         _running = _Evaluation(key)
+        counters.evaluations += 1
         _write("begin", _running)
     _running.forwards += 1
     _running.samples += size

@@ -22,10 +22,13 @@ GROUP
 COLLECTIVE
     name (`all_reduce`, `barrier`, `store.get`, …), site, n (calls so far at this site, from 1), named (false where it
     was seen at the process group alone: functional collectives, DTensor, a group's own methods; not DDP's reducer),
-    reduce_op, numel, device, async_op, seconds; written when the call returned, or, with named false, before it and
-    without reduce_op and seconds; the first 64 calls per site, then every 64th. Calls that another collective makes
-    inside don't count. Also ranks, where it went among some ranks only; forward, true where it was called within a
-    trained model's forward pass; and backward, true where a backward pass was on its way.
+    reduce_op, numel (of the tensors that this rank put in, or received into; null where it gave objects), device,
+    async_op, seconds; written when the call returned, or, with named false, before it and without reduce_op and
+    seconds; the first 64 calls per site, then every 64th, and the first 8 after each beginning of an evaluation or of a
+    pass over a loader. Calls that another collective makes inside don't count. Also ranks, where it went among some
+    ranks only; forward, true where it was called within a trained model's forward pass; backward, true where a backward
+    pass was on its way; and differentiated, true where it was called in the forward pass of an autograd function that
+    gradients come back through.
 TRAFFIC
     all calls of a collective or message from one line, told at the end of the script: name, site, ranks (where it went
     among some ranks only, else null), peer (the other rank of a message, null where it isn't known), calls, bytes (of

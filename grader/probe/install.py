@@ -43,6 +43,7 @@ from grader.probe import (
     traffic,
     trained_models,
     training_modes,
+    transforms,
     unheld_parameters,
     updates,
     wrappers,
@@ -153,6 +154,7 @@ def _hook(here: ProbedRank, sampling_key: bytes | bytearray) -> None:
         return
     _try("compiler", meet_compiler)
     _try("devices", meet_devices)
+    _try("transforms", transforms.install)
     for module in (
         models,
         loader_passes,

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from grader.probe import transforms
 
-def first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The first tensor among a call's arguments, also one level inside lists and dictionaries; None without one."""
+
+def batch_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The first tensor among a call's arguments, also one level inside lists and dictionaries; None without one.
+
+    Within transforms of `torch.func` the value behind it, samples first; None where it can't be told what these are.
+    """
+    found = _first_tensor(args, kwargs)
+    return transforms.samples(found) if transforms.depth() and found is not None else found
+
+
+def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from torch import Tensor
 
     for value in (*args, *kwargs.values()):

@@ -11,19 +11,15 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from grader.probe import code_locations, device_steps, evaluation_passes, events, sampling
+from grader.probe import code_locations, device_steps, evaluation_passes, events, fed_samples, transforms
 from grader.probe.counters import counters
-from grader.probe.fingerprints import anchors, sample_hashes
-from grader.probe.model_inputs import first_tensor
+from grader.probe.model_inputs import batch_of
 from grader.probe.patches import guarded, replace
 from grader.probe.training_modes import Modes
 from grader.probe.used_weights import UsedWeights
 from grader.probe.writer import clock, writer
 
 _MAX_BYPASSES = 8
-_MAX_DEVICE_FEED_STEPS = 50
-"""Beyond which batches on a device are looked at by lot alone: each look waits for it."""
-_FIRST_SPOTS = 4
 _MAX_TRACKED = 256
 
 
@@ -41,14 +37,15 @@ class TrackedModel:
         stepped: whether optimizers step its parameters, or nobody does. weights: those that its forward passes used,
             looked at while it is not known.
         trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
+        lends: whether each step brings other tensors in place of its weights (`functional_call`).
         some: the first few of these parameters; versions: their in-place change counters after the last step.
         unheld: by name, parameters with a gradient that no optimizer held, and their fingerprints at that time.
         modes: those that it went forward in since its last step.
     """
 
     __slots__ = (
-        "__weakref__", "frozen", "held", "looks", "model", "modes", "some", "stepped", "trained", "trains", "unheld",
-        "versions", "weights", "wrap", "wrapper",
+        "__weakref__", "frozen", "held", "lends", "looks", "model", "modes", "some", "stepped", "trained", "trains",
+        "unheld", "versions", "weights", "wrap", "wrapper",
     )  # fmt: skip
 
     def __init__(self, model: Any) -> None:
@@ -58,7 +55,7 @@ class TrackedModel:
         self.held: dict[int, str] = {}
         self.frozen: set[int] = set()
         self.trains = False
-        self.stepped = False
+        self.stepped = self.lends = False
         self.looks = 0
         self.weights: UsedWeights | None = None
         self.trained: list[tuple[str, Any]] = []
@@ -71,7 +68,6 @@ class TrackedModel:
 _tracked: dict[int, TrackedModel] = {}
 _stepped: set[int] = set()
 _num_bypasses = 0
-_spots = sampling.SampledSteps(16)
 _torch: Any = None
 _ddp: Any = None
 _inside = False  # during the forward pass of a tracked model: those inside it belong to it
@@ -81,6 +77,9 @@ before_pass: list[Callable[[], None]] = []
 
 before_training_forward: list[Callable[[TrackedModel, Any], None]] = []
 """Called at each forward pass in training mode with gradients, also of modules that may yet turn out to be trained."""
+
+before_evaluation: list[Callable[[TrackedModel], None]] = []
+"""Called at each other forward pass of a model that lends itself to weights of the script's own."""
 
 before_training: list[Callable[[], None]] = []
 """Called at the first training forward pass of each step."""
@@ -177,13 +176,16 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     now.unfed_batches = 0
     wrapper = known.wrapper() if known.wrapper is not None else None
     through = wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
-    batch = args[0] if args and isinstance(args[0], _torch.Tensor) else first_tensor(args, kwargs)
+    batch = batch_of(args, kwargs)
     shape: tuple[int, ...] = () if batch is None else tuple(batch.shape)
     size = int(shape[0]) if shape else int(batch is not None)
     grad = _torch.is_grad_enabled()
     if not (grad and known.modes.train(model, size)):
         now.credit = max(0, now.credit - size)
         now.data_s = 0.0  # the waiting was for evaluation
+        if known.lends:
+            for first in before_evaluation:
+                first(known)
         through_wrapper = wrapper is not None and through
         evaluation_passes.note(known.wrap, through_wrapper, model.training, grad, size, batch)
         return size
@@ -204,24 +206,13 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     if wrapper is not None:
         now.synced = bool(through and wrapper.require_backward_grad_sync)
         now.bypass = None if through else (known.wrap or 0, code_locations.here())
-    explained = now.explained or now.credit > 0
-    if explained:
-        now.credit = now.credit - size if now.credit > size else 0
-        steps = now.steps
-        looked = steps < _FIRST_SPOTS or (steps >= _spots.next and _spots.at(steps))
-        if not looked or not sampling.is_random():
-            return size
-    if batch is not None and size and (batch.is_cpu or explained or now.steps < _MAX_DEVICE_FEED_STEPS):
-        hashes = sample_hashes(batch)
-        writer.write(
-            events.FEED, step=now.steps, hashes=hashes, size=size, spot=explained, anchors=anchors(batch)
-        )
+    fed_samples.note(batch, size)
     return size
 
 
 def _put_away(samples: int) -> None:
     """Nothing came back for some; where that is so in evaluation, too, the network may make one answer of several."""
-    if not evaluation_passes.put_away(samples):
+    if not (transforms.depth() or evaluation_passes.put_away(samples)):
         counters.fed -= samples
 
 

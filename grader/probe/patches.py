@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any, ParamSpec, TypeVar
 
-from grader.probe import events
+from grader.probe import events, transforms
 from grader.probe.writer import writer
 
 _P = ParamSpec("_P")
@@ -93,7 +93,7 @@ def guarded(name: str, *, values: bool = False) -> Callable[[Callable[_P, _R]], 
     Args:
         name: of the hook, for events.
         values: whether it tells of computing and may look at values. Then nothing happens while a CUDA graph is
-            captured, which is told once.
+            captured, which is told once, and what it computes is no part of a transform of `torch.func`.
     """
 
     def decorate(hook: Callable[_P, _R]) -> Callable[_P, _R | None]:
@@ -110,6 +110,9 @@ def guarded(name: str, *, values: bool = False) -> Callable[[Callable[_P, _R]], 
                 return None
             compiler = _set_compiler(None)  # torch.compile has no business with our own frames
             try:
+                if values and transforms.depth():
+                    with transforms.outside():
+                        return hook(*args, **kwargs)
                 return hook(*args, **kwargs)
             except Exception as error:  # noqa: BLE001  # whatever broke, the script goes on as if we were not there
                 failures += 1

@@ -72,10 +72,11 @@ def add_called(
     elif name.endswith("barrier"):
         add(name, site, ranks, None, ())
     else:
-        add(name, site, ranks, _peer(name, result, args, kwargs), _payload(name, args, kwargs))
+        add(name, site, ranks, _peer(name, result, args, kwargs), payload(name, args, kwargs))
 
 
-def _payload(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def payload(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a rank put in, or received into, nested as it likes."""
     position, keyword = _PAYLOAD.get(name, (0, "tensor"))
     return args[position] if position < len(args) else kwargs.get(keyword, kwargs.get("tensors"))
 
@@ -101,6 +102,14 @@ def _bytes_of(tensors: Any) -> int | None:
         one.numel() * one.element_size() if hasattr(one, "element_size") else None for one in _each(tensors)
     ]
     return sum(size for size in sizes if size is not None) if None not in sizes else None
+
+
+def size_of(tensors: Any) -> tuple[int | None, str | None]:
+    """Numbers in all tensors of it and where they lie; None where it holds none, or other things too."""
+    found = [*_each(tensors)]
+    if not found or not all(hasattr(one, "element_size") for one in found):
+        return None, None
+    return sum(one.numel() for one in found), str(found[0].device)
 
 
 def _each(tensors: Any) -> Iterator[Any]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
+from typing import Any
 
 from grader.probe import evaluation_passes, events
 from grader.probe.fingerprints import fingerprint, is_sharded, sums
 from grader.probe.models import TrackedModel
 from grader.probe.patches import guarded
+from grader.probe.transforms import plain
 from grader.probe.writer import writer
 
 _MAX_FINAL = 512
@@ -19,14 +22,31 @@ _finals: list[TrackedModel] = []
 def mark_trained(known: TrackedModel) -> None:
     """An optimizer has stepped over this model's parameters: they belong to the run's result."""
     model = known.model()
-    if model is None or known.trained:
+    if model is None or known.trained or known.lends:
         return
-    known.trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad][:_MAX_FINAL]
-    known.some = [p for _, p in known.trained[:4]]
+    _hold(known, [(name, plain(p)) for name, p in model.named_parameters() if p.requires_grad])
     _finals.append(known)
     for old in _finals[:-2]:
         old.trained, old.some = [], []  # no more than two models are kept from being freed
     del _finals[:-2]
+
+
+def hold_lent(known: TrackedModel, names: Collection[str]) -> None:
+    """Weights that the model was lent for a pass of evaluation are the trained ones, until it is trained again."""
+    model = known.model()
+    if model is not None:
+        _hold(known, [(name, plain(p)) for name, p in model.named_parameters() if name in names])
+        note_versions(known)
+
+
+def _hold(known: TrackedModel, named: list[tuple[str, Any]]) -> None:
+    known.trained = named[:_MAX_FINAL]
+    known.some = [p for _, p in known.trained[:4]]
+
+
+def forget_lent(known: TrackedModel) -> None:
+    """The model is trained on: what it was lent is no longer what is trained, and not kept from being freed."""
+    known.trained, known.some = [], []
 
 
 def note_versions(known: TrackedModel) -> None:
@@ -38,7 +58,8 @@ def write_finals() -> None:
     """Write the parameters of the trained models as the script leaves them."""
     evaluation_passes.end()
     for known in _finals:
-        _write_final(known)
+        if known.trained:
+            _write_final(known)
 
 
 def trained_now(held: list[float | None]) -> bool:

@@ -77,7 +77,7 @@ def _sampled(step: int) -> bool:
 
 @guarded("update", values=True)
 def _at_forward(known: TrackedModel, model: Any) -> None:
-    global _due, _newest
+    global _newest
     if known.weights is None:
         known.weights = UsedWeights(model)
         known.stepped = not known.weights.names
@@ -86,24 +86,61 @@ def _at_forward(known: TrackedModel, model: Any) -> None:
         _newest = weakref.ref(known)
     _step(known)
     counters.module_trained = True
-    if known.trains and not known.stepped:
+    if known.weights.replaced and not known.stepped:
+        _lend(known)
+    elif known.trains and not known.stepped:
         _newest = weakref.ref(known)
         trained_models.note_versions(known)
+    _write_due(known)
+
+
+def _write_due(known: TrackedModel) -> None:
+    global _due
     if _due is not None and known.trains and known.weights is not None:
         due, _due = _due, None
         writer.write(events.PARAMS, n=due, names=known.weights.names, sums=known.weights.sums())
 
 
+def _lend(known: TrackedModel) -> None:
+    global _newest
+    _newest = weakref.ref(known)
+    known.lends = True
+    trained_models.forget_lent(known)
+    if _at_evaluation not in models.before_evaluation:
+        models.before_evaluation.append(_at_evaluation)
+
+
+@guarded("update", values=True)
+def _at_evaluation(known: TrackedModel) -> None:
+    """What such a model is evaluated with first is what training led to: the module's own weights are not."""
+    if known.stepped or known.trained or known.weights is None:
+        return
+    _step(known)
+    _write_due(known)
+    if known.trains:
+        trained_models.hold_lent(known, known.weights.all_names)
+
+
 @guarded("update", values=True)
 def _at_batch() -> None:
     known = _newest() if _newest is not None else None
-    if known is not None and not known.stepped:
+    # Between calls, a module that lends itself to other weights holds its own ones again.
+    if known is not None and not known.stepped and not (known.weights and known.weights.elsewhere()):
         _step(known)
 
 
 def close() -> None:
     """The script is over: its last update has no forward pass after it."""
     _at_batch()
+    _after_all()
+
+
+@guarded("update", values=True)
+def _after_all() -> None:
+    """Of weights that are lent, the last gradients alone tell that there are newer ones."""
+    known = _newest() if _newest is not None else None
+    if known is not None and known.lends and not known.stepped:
+        _step(known)
 
 
 def install() -> None:

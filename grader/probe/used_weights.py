@@ -10,19 +10,22 @@ import weakref
 from typing import Any
 
 from grader.probe.fingerprints import choose, fingerprint
+from grader.probe.transforms import plain
 
 
 class UsedWeights:
     """A few parameters of a module that stand for all of them.
 
     Attributes:
-        names: theirs within the module.
+        names: theirs within the module; all_names: those of all its parameters that require gradients.
+        replaced: whether a call found other tensors than the call before, not the same ones with other values.
     """
 
-    __slots__ = ("_last", "_probe", "_spots", "names")
+    __slots__ = ("_last", "_probe", "_spots", "_used", "all_names", "names", "replaced")
 
     def __init__(self, module: Any) -> None:
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        self.all_names = frozenset(name for name, _ in named)
         chosen = [named[i] for i in choose([p for _, p in named])]
         self.names = [name for name, _ in chosen]
         self._spots = []
@@ -33,10 +36,12 @@ class UsedWeights:
         smallest = min(range(len(chosen)), key=lambda i: chosen[i][1].numel(), default=0)
         self._probe = slice(smallest, smallest + 1)
         self._last: list[float | None] | None = None
+        self._used: weakref.ref[Any] | None = None
+        self.replaced = False
 
     def current(self) -> list[Any]:
         """The tensors as a call of the module would find them now."""
-        return [getattr(owner(), leaf, None) for owner, leaf in self._spots]
+        return [plain(getattr(owner(), leaf, None)) for owner, leaf in self._spots]
 
     def sums(self) -> list[float | None]:
         """Fingerprint of all of them."""
@@ -44,5 +49,15 @@ class UsedWeights:
 
     def changed(self) -> bool:
         """Whether they differ from those of the last call of this; False at the first."""
-        last, self._last = self._last, fingerprint(self.current()[self._probe])
+        now = self.current()[self._probe]
+        last, self._last = self._last, fingerprint(now)
+        self.replaced |= self.elsewhere(now)
+        self._used = weakref.ref(now[0]) if now and now[0] is not None else None
         return last is not None and last != self._last
+
+    def elsewhere(self, now: list[Any] | None = None) -> bool:
+        """Whether the module holds other tensors than those of the last call of `changed`."""
+        if self._used is None:
+            return False
+        now = self.current()[self._probe] if now is None else now
+        return not now or self._used() is not now[0]

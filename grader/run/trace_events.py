@@ -88,6 +88,7 @@ def collective(f: Fields, t: float) -> model.Collective:
         ranks=f.maybe("ranks", f.wholes),
         forward=f.maybe("forward", f.flag) or False,
         backward=f.maybe("backward", f.flag) or False,
+        differentiated=f.maybe("differentiated", f.flag) or False,
     )
 
 

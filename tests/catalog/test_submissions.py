@@ -160,3 +160,8 @@ def test_what_is_not_taken_of_a_folder_is_named(tmp_path: Path) -> None:
     assert found.left_out == ("weights.pt", "configs/small.yaml")
     assert "not there when it runs: weights.pt, configs/small.yaml" in found.left_out_note
     assert found.digest == read_submission(tmp_path / "train.py").digest
+    for n in range(10):
+        (tmp_path / f"z{n}.md").write_text("")
+    found = read_submission(tmp_path)
+    assert len(found.left_out) == 12
+    assert found.left_out_note.endswith("z6.md and 4 more.")

@@ -88,6 +88,70 @@ dist.all_reduce(w.grad)
     ]
 
 
+def test_the_numbers_of_a_gathering_are_those_that_a_rank_puts_in(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(
+        START
+        + """
+dist.all_gather([torch.empty(3), torch.empty(3)], x)
+dist.all_gather_into_tensor(torch.empty(6), x)
+dist.reduce_scatter(torch.empty(3), [x.clone(), x.clone()])
+dist.all_gather_object([None, None], rank)
+dist.barrier()
+"""
+    )
+    assert [c.numel for c in ran.ranks[0].collectives] == [3, 3, 6, None, None]
+
+
+def test_what_gradients_come_back_through_says_so(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(
+        START
+        + """
+from torch.distributed.nn.functional import all_gather
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        parts = [torch.empty_like(x) for _ in range(2)]
+        dist.all_gather(parts, x)
+        return torch.cat(parts)
+    @staticmethod
+    def backward(ctx, grad): return grad[:3]
+w = torch.ones(3, requires_grad=True)
+all_gather(w)
+Gather.apply(w)
+Gather.apply(x)
+dist.all_gather([torch.empty(3), torch.empty(3)], w.detach())
+"""
+    )
+    assert [c.differentiated for c in ran.ranks[0].collectives] == [True, True, False, False]
+
+
+def test_what_follows_an_evaluation_is_told_however_often_its_line_was_called(
+    ranks: Callable[..., Ran],
+) -> None:
+    ran = ranks(
+        START
+        + """
+net = nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def together(t):
+    dist.all_reduce(t)
+for epoch in range(4):
+    for _ in range(40):
+        net(torch.ones(4, 3)).sum().backward()
+        together(net.weight.grad)
+        optimizer.step()
+    with torch.no_grad():
+        net.eval()(torch.ones(4, 3))
+    net.train()
+    together(torch.ones(5))
+"""
+    )
+    told = ran.ranks[0].collectives
+    assert [c.n for c in told if c.numel == 5] == [41, 82, 123, 164]
+    assert len(told) < 100
+    assert not ran.ranks[0].problems
+
+
 def test_a_mesh_forms_the_default_group(ranks: Callable[..., Ran]) -> None:
     # Nobody leaves while the other still forms it.
     (group,) = ranks(MESH + "dist.barrier()\n").ranks[0].groups

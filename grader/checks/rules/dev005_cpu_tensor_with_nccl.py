@@ -164,6 +164,8 @@ def _on_gpu(script: Script, module: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that stopped in a collective because of what they gave it, and gloo groups for models on GPUs."""
+    from grader.checks.run.call_counts import num_calls
+
     for pattern, what in (
         (_ON_CPU, "a tensor that lies on the CPU"),
         (_NO_TENSOR, "something that is no tensor"),
@@ -206,7 +208,7 @@ def check_run(evidence: Evidence) -> Observation:
                 severity=Severity.HINT,
             )
         )
-    called = sum(len(r.collectives) for r in evidence.trace.ranks)
+    called = num_calls(evidence.trace)
     if any("nccl" in g.backend for r in evidence.trace.ranks for g in r.groups) and called:
         return verified(f"NCCL took all it was given ({called:,} calls by name).")
     return not_observable("The group was not NCCL's, so what NCCL would refuse did not show.")

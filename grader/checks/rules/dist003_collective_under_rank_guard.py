@@ -200,6 +200,7 @@ def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a run that stood still or broke off while some ranks were in a collective that a test keeps from others."""
+    from grader.checks.run.call_counts import num_calls
     from grader.checks.run.stuck_ranks import guarded_ranks, parted_by_test, stuck_ranks
     from grader.model.run import Ending
 
@@ -218,7 +219,7 @@ def check_run(evidence: Evidence) -> Observation:
         unmet = unmet_collectives(evidence.script)
         if unmet and all(_forms_group(one) for one in unmet):
             return flagged(_group_hit(evidence.script, unmet[0]))
-        called = sum(len(r.collectives) for r in evidence.trace.ranks)
+        called = num_calls(evidence.trace)
         if not called:
             return idle("All ranks ran to their end.")
         told = count(called, "collective call")

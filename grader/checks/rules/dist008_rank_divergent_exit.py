@@ -176,7 +176,8 @@ def check_run(evidence: Evidence) -> Observation:
                 f"All ranks came to every collective, although {ranks(left.ranks).lower()} {left.sentence}."
             )
         if len(steps) == 1 and (left is None or not _exits(evidence.script, left)):
-            return verified(f"All ranks stayed together for {count(steps.pop(), 'step')}.")
+            seen = f" for {count(steps.pop(), 'step')}" if evidence.counts_steps else ""
+            return verified(f"All ranks stayed together{seen}.")
     found = early_leavers(evidence)
     if found is None:
         return not_observable("The run gives no sign of a rank that left before the others.")

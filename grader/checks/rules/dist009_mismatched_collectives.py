@@ -179,6 +179,7 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock or a crash in which ranks met in different collectives."""
+    from grader.checks.run.call_counts import num_calls
     from grader.checks.run.stuck_ranks import guarded_ranks, mismatch, parted_by_test, stuck_ranks
 
     stuck = stuck_ranks(evidence)
@@ -190,7 +191,7 @@ def check_run(evidence: Evidence) -> Observation:
     if crashed:
         return flagged(_caused(_crash_hit(evidence, crashed), evidence.script))
     if evidence.finished:
-        called = sum(len(r.collectives) for r in evidence.trace.ranks)
+        called = num_calls(evidence.trace)
         if not called:
             return idle("No rank was left waiting for another, and nothing that they exchanged was refused.")
         return verified(

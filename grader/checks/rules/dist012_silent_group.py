@@ -53,19 +53,21 @@ _CARRY_NOTHING = {"barrier", "monitored_barrier", "new_group"}
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a completed run of several ranks with a group in which nothing was exchanged."""
+    from grader.checks.run.call_counts import num_calls
+
     if not evidence.finished:
         return not_observable("Only a whole run shows whether the ranks talk.")
     formed = [g for r in evidence.trace.ranks for g in r.groups if g.op == "init" and g.world_size > 1]
     if not formed:
         return not_observable("No process group of several ranks was seen.")
-    exchanges = [c for r in evidence.trace.ranks for c in r.collectives if c.name not in _CARRY_NOTHING]
+    exchanges = num_calls(evidence.trace, leave_out=_CARRY_NOTHING)
     idle = _idle(evidence)
     if idle:
         return flagged(_idle_hit(evidence, idle))
     if wraps := [w for r in evidence.trace.ranks for w in r.wraps]:
         return verified(f"{count(len(wraps), 'wrapper')} exchanged what the ranks computed.")
     if exchanges:
-        return verified(f"Ranks exchanged {count(len(exchanges), 'tensor or object', 'tensors or objects')}.")
+        return verified(f"Ranks exchanged {count(exchanges, 'tensor or object', 'tensors or objects')}.")
     site = first_known([g.site for g in formed])
     return flagged(
         Hit(

@@ -171,6 +171,7 @@ def _every_step(script: Script, draw: Draw, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag lines whose barriers or small reductions come about once per step."""
+    from grader.checks.run.call_counts import calls_of
     from grader.checks.run.replica_comparison import trainers
 
     ranks = trainers(evidence.trace)
@@ -189,22 +190,27 @@ def check_run(evidence: Evidence) -> Observation:
     what = (
         "waited for all ranks"
         if "barrier" in last.name
-        else f"brought {count(last.numel or 1, 'number')} together"
+        else f"brought {count(last.numel, 'number')} of each rank together"
+        if last.numel is not None
+        else "brought something of each rank together"
     )
+    times = calls_of(ranks[0], last)
     return flagged(
         Hit(
-            message=f"`{last.name}` {what} about {last.n:,} times in {count(steps, 'optimizer step')}. Backward lets "
+            message=f"`{last.name}` {what} {times.told} in {count(steps, 'optimizer step')}. Backward lets "
             "the ranks meet already; every further wait costs the speed of the slowest.",
             hint=_RARELY,
             where=place(last.site),
             ranks=tuple(r.rank for r in ranks),
-            details={"collective": last.name, "calls": last.n, "steps": steps},
+            details={"collective": last.name, "calls": times.number, "steps": steps},
         )
     )
 
 
 def _per_step(rank: RankTrace) -> tuple[Collective, int] | None:
     """The site that one rank calls about as often as it steps, in training; None where there is none."""
+    from grader.checks.run.call_counts import calls_of
+
     by_site: dict[object, list[Collective]] = defaultdict(list)
     begin, end = rank.steps[0].t, rank.steps[-1].t
     for call in rank.collectives:
@@ -212,12 +218,17 @@ def _per_step(rank: RankTrace) -> tuple[Collective, int] | None:
         small = (
             call.name in COMMON_REDUCING and (call.numel or 0) <= _SMALL and call.reduce_op.upper() in _SUMS
         )
-        if call.site is not None and call.named and (waits or small) and begin <= call.t <= end:
+        # What belongs to the network, or to the way back through it, can't be done less often.
+        needed = call.forward or call.backward or call.differentiated
+        if call.site is None or not call.named or needed:
+            continue
+        if (waits or small) and begin <= call.t <= end:
             by_site[call.site, call.name].append(call)
     for calls in by_site.values():
         # Of the first 64 calls each is told, so that they can be laid between steps; later ones are counted.
-        between = _distinct_steps(rank, calls)
-        if calls[-1].n >= 0.85 * len(rank.steps) - 64 and between >= 0.8 * min(len(rank.steps), 60):
+        between, times = _distinct_steps(rank, calls), calls_of(rank, calls[-1])
+        most = times.number + (0 if times.exact else 64)
+        if most >= 0.85 * len(rank.steps) and between >= 0.8 * min(len(rank.steps), 60):
             return calls[-1], len(rank.steps)
     return None
 

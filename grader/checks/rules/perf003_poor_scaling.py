@@ -67,6 +67,10 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable(
             "The ranks started cold: starting Python and importing costs each of them what it costs one alone."
         )
+    if unseen := evidence.unseen("PERF003"):
+        return not_observable(unseen)
+    if not evidence.ledger.training:
+        return not_observable("How many samples were trained on is not known.")
     samples = sum(step.samples for rank in trainers(evidence.trace) for step in rank.steps)
     if calibration is None or not calibration.one_rank_s or not calibration.one_rank_samples or not samples:
         return not_observable("The starting script's time on one rank has not been measured on this machine.")

@@ -12,6 +12,7 @@ import pytest
 
 from grader.checks.diagnosis import diagnose, load_explanations
 from grader.checks.evidence import Evidence
+from grader.checks.source.script import parse
 from grader.errors import InfraError
 from grader.judging.machine_fault import refuse_machine_fault
 from grader.launch.failure import LastWords
@@ -128,6 +129,11 @@ def fail(
     story.exit_codes[rank] = exit_code
     story.failures[rank] = Failure(kind, message, (frame(700, "torch/x.py", own=False), frame(line)))
     story.ranks[rank].t = t
+
+
+def with_left_out(evidence: Evidence, *paths: str) -> Evidence:
+    """The same run of a folder that held other files than Python's, too."""
+    return replace(evidence, script=parse(replace(evidence.script.submission, left_out=paths)))
 
 
 def told(evidence: Evidence) -> Diagnosis:
@@ -430,6 +436,41 @@ def test_an_evaluation_that_only_rank_0_began_explains_what_gloo_could_not_match
     found = told(story.evidence())
     assert (found.id, found.ranks) == ("rank0_evaluation", (0,))
     assert "`train.py:44`" in found.explanation
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("config.toml", "Write what `config.toml` says into a Python file"),
+        ("configs/small.yaml", "Write what `configs/small.yaml` says"),
+        ("start.pt", "do without `start.pt`"),
+        ("data/train-extra.csv", "do without `data/train-extra.csv`"),
+    ],
+)
+@pytest.mark.parametrize("folder", ["", "/somewhere/submission/"])
+def test_a_file_that_was_not_taken_along(path: str, said: str, folder: str) -> None:
+    story = Story()
+    for rank in (0, 1):
+        fail(story, rank, "FileNotFoundError", f"[Errno 2] No such file or directory: '{folder}{path}'")
+    found = told(with_left_out(story.evidence(), "notes.md", path))
+    assert found.id == "left_out_file"
+    assert f"`{path}` lies in the folder that was handed in" in found.explanation
+    assert "barrier" not in found.hint
+    assert said in found.hint
+
+
+@pytest.mark.parametrize("missing", ["my-config.toml", "config.toml.bak", "config"])
+def test_another_file_is_none_of_those_that_were_not_taken_along(missing: str) -> None:
+    story = Story()
+    fail(story, 0, "FileNotFoundError", f"[Errno 2] No such file or directory: '{missing}'")
+    assert told(with_left_out(story.evidence(), "config.toml")).id == "missing_file"
+
+
+def test_a_file_that_the_script_writes_itself_is_none_that_was_left_out() -> None:
+    story = Story()
+    story.write(0, "best.json")
+    fail(story, 1, "FileNotFoundError", "[Errno 2] No such file or directory: '/outputs/best.json'")
+    assert told(with_left_out(story.evidence(), "best.json")).id == "missing_file"
 
 
 @pytest.mark.parametrize("one", load_explanations(), ids=lambda e: e.id)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from grader.checks.rule import load_rules
+from grader.evaluate.throughput import num_steps
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.task import Expected
 from grader.model.trace import Batch, Collective
+from grader.model.traffic import Traffic
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 ASKED = Expected(base_learning_rate=0.1, base_batch_size=16, scaling=("linear", "sqrt"), warmup=True)
@@ -757,6 +761,23 @@ def test_meetings_in_every_step(tell: Any, call: dict[str, Any], state: State) -
     if state is FLAGGED:
         assert look.hits[0].where[0].line == 27
         assert "120 optimizer steps" in look.hits[0].message
+        assert "at least 64 times" in look.hits[0].message  # nothing counted those that were not told
+
+
+def test_meetings_are_counted_and_not_guessed(tell: Any) -> None:
+    story = meeting(tell, "all_gather", 3)
+    for rank in story.ranks:
+        rank.add("traffic", Traffic("all_gather", tell.site(27), None, None, 120, 4))
+    message = story.observation("PERF001").hits[0].message
+    assert "`all_gather` brought 3 numbers of each rank together 120 times in 120 optimizer steps." in message
+
+
+@pytest.mark.parametrize("part", ["forward", "backward", "differentiated"])
+def test_what_the_network_needs_in_every_step_is_no_meeting_too_many(tell: Any, part: str) -> None:
+    story = meeting(tell, "all_gather", 3)
+    for rank in story.ranks:
+        rank.fields["collectives"] = [replace(c, **{part: True}) for c in rank.fields["collectives"]]
+    assert story.observation("PERF001").state is CLEAN
 
 
 def waiting(tell: Any, data_s: float, compute_s: float, taken: int = 60) -> Any:
@@ -882,3 +903,43 @@ def test_epochs_of_as_many_passes_as_there_are_ranks(tell: Any, number: str, epo
         assert "has 2 epochs, and the training split was gone through 4 times" in hit.message
         assert [place.line for place in hit.where] == [4]
         assert "`len(loader)`" in hit.hint
+
+
+def test_no_speed_is_told_where_nobody_knows_what_was_trained_on(tell: Any) -> None:
+    story = tell.Story()
+    for rank in story.ranks:
+        for _ in range(9):
+            story.step(rank.rank, None, samples=64)
+    story.calibration = calibrated(7.1, 11_990)
+    assert story.observation("PERF003").state is UNSEEN
+
+
+@pytest.mark.parametrize("hook", ["forward", "update", "step"])
+def test_steps_that_a_broken_hook_lost_sight_of_are_not_counted(tell: Any, hook: str) -> None:
+    story = tell.honest()
+    story.calibration = calibrated(1.0, 1_000)
+    rules = [rule for rule in load_rules() if rule.code in ("DATA005", "OPT004", "PERF003")]
+    seen = [rule.observe(story.evidence()) for rule in rules]
+    assert UNSEEN not in [one and one.state for one in seen]
+    assert "12 steps" in story.observation("DIST008").reason
+    story.ranks[1].event("unsupported", 1, reason=f"hook {hook} failed: RuntimeError: no storage")
+    seen = [rule.observe(story.evidence()) for rule in rules]
+    assert [one and one.state for one in seen] == [UNSEEN] * 3
+    assert story.observation("DIST008").reason == "All ranks stayed together."
+    assert num_steps(story.evidence().trace) is None
+
+
+def test_a_look_that_failed_leaves_the_count_of_steps_alone(tell: Any) -> None:
+    story = tell.honest()
+    story.ranks[0].event("unsupported", 1, reason="hook fed samples failed: RuntimeError: no storage")
+    assert story.observation("DATA005").state is CLEAN
+    assert num_steps(story.evidence().trace)
+
+
+@pytest.mark.parametrize("code", ["DIST003", "DIST009", "DIST012"])
+def test_calls_are_counted_and_not_those_that_were_told(tell: Any, code: str) -> None:
+    story = meeting(tell, "all_reduce", 1, wrap=False)
+    story.group()
+    for rank in story.ranks:
+        rank.add("traffic", Traffic("all_reduce", tell.site(27), None, None, 120, 4))
+    assert " 240 " in story.observation(code).reason.replace("(", " ")
