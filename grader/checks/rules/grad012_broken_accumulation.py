@@ -163,9 +163,12 @@ def check_run(evidence: Evidence) -> Observation:
         if hits:
             return verified("Backward passes between two steps added to each other's gradients.")
         return _divided(evidence)
-    lost = [s for s in early if s.lost]
+    # A batch that is skipped now and then, for its loss or its gradient's size, is thrown away on purpose.
+    usual = 2 * len([s for s in early if s.lost]) > len(
+        [s for r in active for s in r.steps if s.empty is not None]
+    )
     alone = all(len({s.optimizer for s in r.steps}) == 1 for r in active)
-    if not hits and (not alone or len(lost) < len(early) or other_use(evidence.script)):
+    if not hits and (not alone or not usual or other_use(evidence.script)):
         return not_observable(
             "Gradients were cleared between backward passes, and the script may have had another use for them than to "
             "step, as an attack on the inputs has."

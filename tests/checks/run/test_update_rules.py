@@ -821,6 +821,12 @@ def test_gradients_that_no_step_has_used(tell: Any, lost: int, made: str, used: 
         assert "the others were computed for nothing" in look.hits[0].message
 
 
+def test_batches_that_are_skipped_now_and_then_are_thrown_away_on_purpose(tell: Any) -> None:
+    story = steps(steps(tell.Story(), empty=1, backwards=1), num=4, empty=2, backwards=2, lost=1)
+    story.text = PLAIN.format(made="", used="")
+    assert story.observation("GRAD012").state is UNSEEN
+
+
 def test_the_text_was_misread(tell: Any) -> None:
     story = steps(tell.Story(), empty=1, backwards=2)
     story.text = ACCUMULATES
