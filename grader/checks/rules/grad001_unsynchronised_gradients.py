@@ -82,6 +82,7 @@ from grader.checks.source.late_waits import late_wait
 from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import DDP
+from grader.checks.source.used_up_generators import used_up
 from grader.checks.source.withheld_exchanges import withheld
 from grader.model.finding import SEEN_RIGHT, Severity
 from grader.model.fix import Fix
@@ -114,11 +115,11 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
     if not script.training.wraps:
         yield from _never_wrapped(script)
-        late = late_wait(script)
-        if late is not None:  # a race: whether the sums are there in time differs from run to run
-            yield Hit(
-                late.says, late.hint, lines(script, late.nodes), severity=Severity.WARNING, fix=late.fix
-            )
+        # Whether sums are there in time is a race, and differs from run to run.
+        for cause, severity in ((used_up(script), None), (late_wait(script), Severity.WARNING)):
+            if cause is not None:
+                where = lines(script, cause.nodes)
+                yield Hit(cause.says, cause.hint, where, severity=severity, fix=cause.fix)
     else:
         for cause in trained_outside(script):
             yield Hit(cause.says, cause.hint, (script.location(cause.nodes[0]),))
@@ -239,7 +240,11 @@ def _hit(
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
     from grader.checks.run.unwrapped_models import unwrapped_model
 
-    cause = unwrapped_model(script, active[0], step, difference.names) if wrapped else cause_by_hand(script)
+    cause = (
+        unwrapped_model(script, active[0], step, difference.names)
+        if wrapped
+        else used_up(script) or cause_by_hand(script)
+    )
     if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
         cause = second_backward(script)
     by_line = seen.hint(script) if seen is not None else ""
