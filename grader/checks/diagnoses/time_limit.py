@@ -22,7 +22,7 @@ from grader.model.run import Ending
 ORDER = 90
 _QUIET_SHARE = 0.2
 _MOST_QUIET_S = 20.0
-_ALONE = "Train fewer epochs, and look at where the time goes: waiting for data, evaluating too often, steps on few samples."
+_ALONE = "Train fewer epochs, and look at where the time goes: waiting for data, evaluating too often, tiny batches."
 _TOGETHER = (
     "Train fewer epochs, give each rank its share of the data instead of all of it, and look at where the time goes: "
     "waiting for data, evaluating too often, one rank working alone."
