@@ -118,8 +118,9 @@ def check_source(script: Script) -> Iterable[Hit]:
         # Whether sums are there in time is a race, and differs from run to run.
         for cause, severity in ((used_up(script), None), (late_wait(script), Severity.WARNING)):
             if cause is not None:
-                where = lines(script, cause.nodes)
-                yield Hit(cause.says, cause.hint, where, severity=severity, fix=cause.fix)
+                yield Hit(
+                    cause.says, cause.hint, lines(script, cause.nodes), severity=severity, fix=cause.fix
+                )
     else:
         for cause in trained_outside(script):
             yield Hit(cause.says, cause.hint, (script.location(cause.nodes[0]),))
@@ -240,11 +241,7 @@ def _hit(
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
     from grader.checks.run.unwrapped_models import unwrapped_model
 
-    cause = (
-        unwrapped_model(script, active[0], step, difference.names)
-        if wrapped
-        else used_up(script) or cause_by_hand(script)
-    )
+    cause = unwrapped_model(script, active[0], step, difference.names) if wrapped else cause_by_hand(script)
     if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
         cause = second_backward(script)
     by_line = seen.hint(script) if seen is not None else ""

@@ -16,6 +16,7 @@ from grader.checks.source.misplaced_averages import misplaced_averages
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import ancestors, name_of
 from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.used_up_generators import used_up
 from grader.model.fix import Fix
 
 
@@ -23,6 +24,7 @@ def cause_by_hand(script: Script) -> CauseInText | None:
     """The likeliest one that the text shows; None where it shows none."""
     return (
         late_wait(script)
+        or used_up(script)
         or reduced_loss(script)
         or next(iter(misplaced_averages(script)), None)
         or skipped_average(script)
