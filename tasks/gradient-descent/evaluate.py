@@ -18,6 +18,8 @@ _DIVERGED = 1e6
 _MAX_EPOCHS = 300
 _W_OFF, _B_OFF = 0.6, 0.4
 """How far w and b may be from the best fit: noise at batch size 1 stays well below."""
+_FLAT = 0.15
+"""Up to this share of the right slope a line is flat: what noise alone makes of it."""
 _SAME = 2e-3
 """Relative difference of two losses that counts as none: float32 against float64, and a table's rounding."""
 
@@ -113,9 +115,11 @@ def _line(size: int, row: dict[str, Any] | None) -> str:
         return _missing(size)
     best_w, best_b = _best_fit()
     if abs(row["w"] - best_w) > _W_OFF or abs(row["b"] - best_b) > _B_OFF:
+        flat = abs(row["b"] - best_b) <= _B_OFF and abs(row["w"]) < _FLAT * best_w
+        learned = " b is right and w is near 0: nothing of x came into it, as if each y stood beside another point's x."
         return (
             f"Batch size {size} ends with y = {row['w']:.2f} x + {row['b']:.2f}; the line through these points is "
-            f"y = {best_w:.2f} x + {best_b:.2f}."
+            f"y = {best_w:.2f} x + {best_b:.2f}.{learned if flat else ''}"
         )
     return _other_loss(size, row)
 
@@ -168,10 +172,16 @@ def _own_runs(size: int, row: dict[str, Any] | None) -> str:
     else:
         low, high = fewest / 2, most * 2.0
     at = f"At batch size {size} and learning rate {rate:g} the scorer's own runs"
+    off = not low <= row["updates"] <= high or not min(losses) * 0.99 <= row["loss"] <= max(losses) * 1.1
+    if off and (wrong := _line(size, row)):
+        # A line that is not the points' has no loss of theirs either: one fault, told once.
+        return wrong
     if not low <= row["updates"] <= high:
         return f"{at} take {said} updates; the table says {row['updates']:,}."
     if not min(losses) * 0.99 <= row["loss"] <= max(losses) * 1.1:
-        return f"{at} end at a loss of {min(losses):.3f} to {max(losses):.3f}; the table says {row['loss']:.3f}."
+        return (
+            f"{at} end at a loss of {min(losses):.3f} to {max(losses):.3f}; the table says {row['loss']:.3f}."
+        )
     return ""
 
 
@@ -201,7 +211,15 @@ def _stopping(rows: dict[int, dict[str, Any]], told: list[dict[str, Any]]) -> An
                 f"{changes[early - 1]:.3%} already."
             )
         if changes and changes[-1] > _STOP * 1.1 and epochs < _MAX_EPOCHS:
-            return f"Batch size {size} stops at epoch {epochs}, which still changed the loss by {changes[-1]:.2%}."
+            rose = (
+                ": it rose, and a change that is below 0 is no small one"
+                if curve[epochs] > curve[epochs - 1]
+                else ""
+            )
+            stops = f"Batch size {size} stops at epoch {epochs}"
+            return f"{stops}, which still changed the loss by {changes[-1]:.2%}{rose}."
         return ""
 
-    return _each(rows, ask, "losses.csv", "Training ends with the first epoch that changes the loss by under 0.1 %")
+    return _each(
+        rows, ask, "losses.csv", "Training ends with the first epoch that changes the loss by under 0.1 %"
+    )

@@ -266,3 +266,52 @@ def test_a_first_step_that_pays_for_all_is_no_reason_to_doubt_the_others(first_s
     number, took = STEPS[2]
     seen = {"step_s_of_2": (first_s + (number - 1) * took) / number, "wall_s": 9.0}
     assert SINGLE.examine({"throughput.csv": timed()}, SEEN | seen)["throughput"][0] == 1.0
+
+
+def test_layers_that_are_counted_once_more_in_each_batch_size_are_known_by_the_pattern() -> None:
+    rows = {
+        size: {"batch_size": size, "activations": SINGLE._kept_bytes(size) * times}
+        for times, size in enumerate(SINGLE.BATCH_SIZES, start=1)
+    }
+    share, said, _ = SINGLE._activations(rows)
+    assert share == 0.0
+    assert "3 times as much as at 2" in said
+    assert "counted once more in each batch size that follows" in said
+    right = {size: {"activations": SINGLE._kept_bytes(size)} for size in SINGLE.BATCH_SIZES}
+    assert SINGLE._activations(right)[0] == 1.0
+
+
+DESCENT = MODULES["gradient-descent"]
+
+
+def fitted(size: int, w: float, losses: list[float]) -> dict[str, list[dict[str, Any]]]:
+    """Both tables of a run in which one batch size has this slope and these losses, and ends with its last one."""
+    updates = (len(losses) - 1) * 512 // size
+    row = {
+        "batch_size": size,
+        "learning_rate": 0.1,
+        "updates": updates,
+        "samples": updates * size,
+        "seconds": 0.1,
+        "w": w,
+        "b": DESCENT._best_fit()[1],
+        "loss": losses[-1],
+    }
+    curve = [{"batch_size": size, "epoch": e, "loss": loss} for e, loss in enumerate(losses)]
+    return {"table.csv": [row], "losses.csv": curve}
+
+
+def test_a_slope_of_nothing_is_told_with_what_makes_it_so_and_once() -> None:
+    left = fitted(1, 0.4, [DESCENT._loss(0, 0), 32.0, DESCENT._loss(0.4, DESCENT._best_fit()[1])])
+    told = DESCENT.examine(left, {"wall_s": 9.0})
+    assert "nothing of x came into it" in told["line"][1]
+    assert told["own-runs"][1] == told["line"][1]
+    assert "nothing of x" not in DESCENT._line(8, {"w": 0.4, "b": 0.0, "loss": 1.0})
+
+
+@pytest.mark.parametrize(("last", "rose"), [(1.2, True), (0.9, False)])
+def test_a_loss_that_rose_when_training_stopped_is_said_to_have_risen(last: float, rose: bool) -> None:
+    left = fitted(1, 10.0, [DESCENT._loss(0, 0), 1.0, last])
+    said = DESCENT._stopping({1: left["table.csv"][0]}, left["losses.csv"])[1]
+    assert "stops at epoch 2, which still changed the loss" in said
+    assert ("it rose" in said) is rose

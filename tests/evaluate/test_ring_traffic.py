@@ -95,3 +95,24 @@ def test_what_each_rank_sent_is_drawn_beside_the_least() -> None:
     assert figure.panels[0].series[0].ys == pytest.approx((3, 1, 1, 1))
     assert figure.summary == "At most 3.00 gradients in a step; a ring of 4 needs 1.50."
     assert TASK.figures(Drawable(None, None, None, None, "", {}, RunAccount.silent(4))) == []
+
+
+def test_what_a_collective_carried_in_place_of_messages_is_told_once() -> None:
+    half = run(
+        (0.75, 0.75, 0.75, 0.75), Exchange(1, "broadcast", 4, GRADIENT, EVERYBODY, None, "train.py", 50)
+    )
+    assert said(half, "traffic") == (0.5, said(half, "by-hand")[1])
+
+
+@pytest.mark.parametrize(
+    "fault", ["second stale", "second adds", "first replaces", "first short", "no second"]
+)
+@pytest.mark.parametrize("how", [(False, 1, 0, False), (True, -1, 1, True)])
+def test_a_lap_that_went_wrong_is_known_by_the_weights(fault: str, how: Any) -> None:
+    share, sentence, _ = TASK.examine({"weights.pt": TASK._around(4, fault, *how)}, run(RING))["average"]
+    assert share == 0.0
+    assert "lap" in sentence
+
+
+def test_a_ring_without_a_fault_comes_to_the_mean() -> None:
+    assert TASK._off(TASK._around(4, "", False, 1, 0, True), TASK._trained(4, "mean")) < TASK._TOLERANCE

@@ -14,12 +14,19 @@ from __future__ import annotations
 
 from grader.checks.phrases import count
 from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.source.causes import lines
+from grader.checks.source.stopping_rules import stopping_tests
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 
 ORDER = 90
 _QUIET_SHARE = 0.2
 _MOST_QUIET_S = 20.0
+_ALONE = "Train fewer epochs, and look at where the time goes: waiting for data, evaluating too often, tiny batches."
+_TOGETHER = (
+    "Train fewer epochs, give each rank its share of the data instead of all of it, and look at where the time goes: "
+    "waiting for data, evaluating too often, one rank working alone."
+)
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
@@ -37,16 +44,24 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
     if last is not None and quiet_s <= max(1.0, min(_MOST_QUIET_S, _QUIET_SHARE * record.deadline_s)):
         per_s = max(steps.values()) / max(last, 1e-9)
         during = f", in {'its first epoch' if epochs == 1 else f'epoch {epochs - 1}'}" if epochs else ""
+        alone = run.evidence.world_size == 1
+        taken, script = count(max(steps.values()), "optimizer step"), run.evidence.script
+        who, each = ("the script was", "") if alone else ("the ranks were", " each")
+        goal = next(iter(stopping_tests(script)), None)
+        why, hint = "so nothing hangs: the run is too long or too slow", _ALONE if alone else _TOGETHER
+        if goal is not None:
+            tested = f"{script.quote(goal)} ({script.at(goal)})"
+            why = f"but {tested}, which training ends by, did not hold in {taken}"
+            hint = (
+                "Print after each epoch what that test compares. A loss that goes up and down and does not sink shows "
+                "that nothing is learned: look at how batches are drawn, at the gradients and at the learning rate."
+            )
         return run.parting(
             title="Training was still going on at the time limit",
-            what=f"At {limit} the ranks were still training: {count(max(steps.values()), 'optimizer step')} each so "
-            f"far, {per_s:.2g} per second{during}",
-            why="The ranks made progress until the end, so nothing hangs: the run is too long or too slow",
-            hint=(
-                "Train fewer epochs, give each rank its share of the data instead of all of it, and look at where the "
-                "time goes: waiting for data, evaluating too often, one rank working alone."
-            ),
-            where=(),
+            what=f"At {limit} {who} still training: {taken}{each} so far, {per_s:.2g} per second{during}",
+            why=f"{'It' if alone else 'The ranks'} made progress until the end, {why}",
+            hint=hint,
+            where=lines(script, [goal]) if goal is not None else (),
             ranks=(),
             details={"steps": {str(r): n for r, n in steps.items()}},
         )

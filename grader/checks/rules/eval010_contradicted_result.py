@@ -22,17 +22,18 @@ gradient = sum(num / num_all * g for num, g in zip(num_samples_of_ranks, gradien
 By the trusted scorer: it computes the same quantity itself and compares, with the tolerance that the task's statement
 names. Where the numbers are not that, a task may compute what other ways come to (no weights, another share's samples,
 gradients that were still there) and say which of them they are. The source then says only where: the line that
-computes it so comes first, the line that writes the file after it.
+computes it so comes first, the line that writes the file after it. Where nobody knows the way, that is the line that
+makes the number, followed from the column of its name.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import count
+from grader.checks.phrases import count, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.result_causes import cause_of
+from grader.checks.source.result_causes import cause_of, places_in
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ SEVERITY = Severity.WARNING
 # A file that cannot be read is no wrong one; where ranks measure parts, or networks of their own, a table tells of
 # another figure than the one of the weights that are saved.
 EXPLAINED_BY = ("EVAL009", "EVAL001", "GRAD001", "GRAD002", "GRAD003", "GRAD007")
+
+_OF_WEIGHTS = (".pt", ".pth")
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -69,10 +72,26 @@ def _hit(evidence: Evidence, said: str, answers: dict[str, Answer]) -> Hit:
     files = tuple(dict.fromkeys(answer.file for answer in answers.values() if answer.file))
     cause = cause_of(evidence.script, said)
     written = (place for file in files for place in evidence.written(file))
+    named = places_in(evidence.script, said)
     return Hit(
-        message=said,
+        message=f"{said}{_ranks_apart(evidence, files)}",
         hint=cause.advice,
-        where=tuple(dict.fromkeys((*lines(evidence.script, cause.nodes), *written))),
+        where=told_once((*named, *lines(evidence.script, cause.nodes), *written)),
         details={"answers": {name: answer.share for name, answer in answers.items()}, "files": list(files)},
         evidence=EvidenceKind.EVALUATION,
     )
+
+
+def _ranks_apart(evidence: Evidence, files: tuple[str, ...]) -> str:
+    """Whether ranks stepped with one gradient, as a sentence after a space: where weights are wrong that says much."""
+    from grader.checks.run.replica_comparison import compare_gradients, incomparable, trainers
+
+    if not any(file.endswith(_OF_WEIGHTS) for file in files) or incomparable(evidence.trace):
+        return ""
+    found, active = compare_gradients(evidence.trace), trainers(evidence.trace)
+    if len(active) < 2 or not found.num_steps:
+        return ""
+    if found.difference is None:
+        return " All ranks stepped with the same gradients, so it is wrong on all of them alike."
+    apart = ranks(sorted({found.difference.ranks[0], *found.ranks}))
+    return f" {apart} stepped with different gradients, at step {found.difference.step} first."

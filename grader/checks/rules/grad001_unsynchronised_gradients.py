@@ -84,6 +84,7 @@ from grader.checks.source.late_waits import late_wait
 from grader.checks.source.outside_models import trained_outside
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import DDP
+from grader.checks.source.used_up_generators import used_up
 from grader.checks.source.withheld_exchanges import withheld
 from grader.model.finding import SEEN_RIGHT, Severity
 from grader.model.fix import Fix
@@ -112,11 +113,12 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(says, kept.hint, (script.location(kept.node),), fix=kept.fix)
     if not script.training.wraps:
         yield from _never_wrapped(script)
-        # The second is a race: whether the sums are there in time differs from run to run.
-        for found, severity in ((late_bound_hook(script), None), (late_wait(script), Severity.WARNING)):
-            if found is not None:
-                where = lines(script, found.nodes)
-                yield Hit(found.says, found.hint, where, severity=severity, fix=found.fix)
+        # Whether sums are there in time is a race, and differs from run to run.
+        vain = (late_bound_hook(script), None), (used_up(script), None), (late_wait(script), Severity.WARNING)
+        for cause, severity in vain:
+            if cause is not None:
+                where = lines(script, cause.nodes)
+                yield Hit(cause.says, cause.hint, where, severity=severity, fix=cause.fix)
     else:
         for cause in trained_outside(script):
             yield Hit(cause.says, cause.hint, (script.location(cause.nodes[0]),))

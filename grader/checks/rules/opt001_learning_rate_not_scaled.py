@@ -50,11 +50,12 @@ from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import count, listed, share
+from grader.checks.phrases import count, listed, share, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.batch_causes import Miscounted, rate_of_own_batch
 from grader.checks.source.causes import lines, passed_world, rate_of_group, rates_by_world
 from grader.checks.source.optimisation_fixes import rate_once
+from grader.checks.source.set_back_rates import set_back_rate
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ _RULES = {"linear": lambda k: k, "sqrt": sqrt}
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the peak rate with what the task's rules give for the batch that was used."""
-    from grader.checks.run.learning_rates import batches, curve, endless_warm_up
+    from grader.checks.run.learning_rates import batches, curve, endless_warm_up, set_back
     from grader.checks.run.replica_comparison import trainers
     from grader.model.run import Ending
 
@@ -145,6 +146,13 @@ def check_run(evidence: Evidence) -> Observation:
             return not_observable("The run ended before its learning rate had reached its peak.")
         if left:
             return flagged(_left_hit(evidence, first, told, fits))
+        late = set_back_rate(evidence.script) if set_back(first) else None
+        if late is not None:
+            a, b = first.rates[:2]
+            why = f"but the rate never rose above {peak:.3g}: {fits} fits this batch. It fell from {a:.3g} in the first"
+            hit = _hit(evidence, f"{told}, {why} step to {b:.3g} in the second, {b / a:.0%}: {late.says}")
+            where = (*lines(evidence.script, late.nodes), *hit.where)
+            return flagged(replace(hit, hint=late.hint, where=told_once(where)))
         why = f"but the rate never rose above {peak:.3g}: {fits} fits this batch. Steps on so many samples"
         return flagged(_hit(evidence, f"{told}, {why} are less noisy and may be larger."))
     return verified(f"{told}, and the rate's peak of {peak:.3g} fits them.")

@@ -38,6 +38,7 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, warm_up_lengths
 from grader.checks.source.optimisation_fixes import warm_up_in_steps
+from grader.checks.source.set_back_rates import set_back_rate
 from grader.checks.source.warm_ups import counted_in_epochs
 from grader.model.finding import Severity
 
@@ -58,7 +59,13 @@ _CLIMB = (
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag rates that start at their peak."""
-    from grader.checks.run.learning_rates import curve, endless_warm_up, optimizer_places
+    from grader.checks.run.learning_rates import (
+        after_first,
+        curve,
+        endless_warm_up,
+        optimizer_places,
+        set_back,
+    )
     from grader.checks.run.replica_comparison import trainers
 
     if not evidence.expected.warmup:
@@ -66,6 +73,9 @@ def check_run(evidence: Evidence) -> Observation:
     found = next((c for r in trainers(evidence.trace) if (c := curve(r)) is not None), None)
     if found is None or len(found.rates) < 2 * _MIN_STEPS:
         return not_observable("Too few optimizer steps were seen to tell how the learning rate began.")
+    if set_back(found) and set_back_rate(evidence.script) is not None:
+        # The rate of the first step is OPT001's matter: the schedule itself begins with the second.
+        found = after_first(found)
     start = found.rates[0] / found.peak
     long, hint, fix = endless_warm_up(evidence.trace), _CLIMB, None
     if long is None and start <= _START and found.peak_at >= _MIN_STEPS:

@@ -78,7 +78,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import CauseInText, lines
 from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.rate_causes import rates_apart, rates_under_tests, values_of_own
+from grader.checks.source.rate_causes import ONE_RATE, rates_apart, rates_under_tests, values_of_own
 from grader.checks.source.reduction_fixes import for_all_ranks
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import UNKNOWN, Script
@@ -97,10 +97,6 @@ _PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
 _AGREE = (
     "Steer the schedule by a number that all ranks share: `dist.all_reduce` the metric (and divide by the count of all "
     "ranks) before `scheduler.step(metric)`."
-)
-_ALIKE = (
-    "Set the rate on every rank from the same numbers: the count of steps or epochs, or a value that all ranks have "
-    "from one `dist.broadcast` or `dist.all_reduce`."
 )
 
 
@@ -251,7 +247,7 @@ def _cause(script: Script, plateau: bool) -> CauseInText:
     steered = next(iter(_steered(script)), None) if plateau and made is None else None
     if made is not None or steered is None:
         seen = None if plateau else next(rates_under_tests(script), None)
-        return made or seen or CauseInText((), "", _AGREE if plateau else _ALIKE)
+        return made or seen or CauseInText((), "", _AGREE if plateau else ONE_RATE)
     step, told = steered
     said = f"{script.at(step)} steers it by {script.quote(told)}, of which each rank has a value of its own."
     rooted = next(iter(_on_one_rank(script, told)), None)

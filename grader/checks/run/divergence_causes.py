@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, first_known, place, told_once
 from grader.checks.run.first_difference import WEIGHTS, FirstDifference, Manner
+from grader.checks.run.learning_rates import same
 from grader.checks.run.line_changes import first_difference
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.averages_by_hand import cause_by_hand
 from grader.checks.source.causes import fresh_models, lines, stands_at
 from grader.checks.source.optimizer_changes import lone_optimizer_changes
+from grader.checks.source.rate_causes import ONE_RATE, options_of_the_rank, rates_apart
 from grader.checks.source.replica_repairs import copied_before_wrap
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
@@ -50,6 +52,9 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
     hint = BEFORE_THE_WRAP if wrap is not None else to_send(script)
     changed = lines(script, changed_apart(script))
     seen = first_difference(evidence)
+    stepped = _rates_apart(evidence) or _options_apart(script, seen)
+    if stepped is not None:
+        return stepped
     own = next(iter(lone_optimizer_changes(script)), None)
     if own is not None and (_by_the_step(script, seen) if seen is not None else not changed):
         begun = f"{seen.sentence} " if seen is not None else ""
@@ -87,6 +92,36 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
         later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"
     why = f"{at(wrap, 'DDP')} made the replicas equal once; {later}."
     return DriftCause(why, hint, told_once((*changed, *place(wrap))))
+
+
+def _rates_apart(evidence: Evidence) -> DriftCause | None:
+    """Ranks step with different learning rates: which, and what in the text makes them so."""
+    first, *others = trainers(evidence.trace)
+    for other in others:
+        for a, b in zip(first.steps, other.steps, strict=False):
+            if (a.optimizer, a.kind, len(a.lr)) != (b.optimizer, b.kind, len(b.lr)) or same(a.lr, b.lr):
+                continue
+            x, y = next((x, y) for x, y in zip(a.lr, b.lr, strict=True) if not same((x,), (y,)))
+            made = next(rates_apart(evidence.script), None)
+            rates = (
+                f"At step {a.n} rank {first.rank} stepped with a learning rate of {x:.4g} and rank {other.rank} with "
+                f"{y:.4g}: equal gradients then move the weights differently."
+            )
+            if made is None:
+                return DriftCause(rates, ONE_RATE, told_once(place(a.site)))
+            where = told_once((*lines(evidence.script, made.nodes), *place(a.site)))
+            return DriftCause(f"{rates} {made.says}", made.hint, where, made.fix)
+    return None
+
+
+def _options_apart(script: Script, seen: FirstDifference | None) -> DriftCause | None:
+    """Where a step left other weights on each rank: another option of the optimizer that is made of the rank."""
+    stepped = seen is not None and any(stands_at(script, s, seen.change.site) for s in script.updates.steps)
+    made = next(options_of_the_rank(script), None) if stepped else None
+    if seen is None or seen.what != WEIGHTS or made is None:
+        return None
+    where = told_once((*lines(script, made.nodes), *seen.where(script)))
+    return DriftCause(f"{seen.sentence} {made.says}", made.hint, where, made.fix)
 
 
 def _by_the_step(script: Script, seen: FirstDifference) -> bool:

@@ -6,7 +6,7 @@ Reads the steps alone; which rate or batch would have been right is the rules' m
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from math import isnan
 from statistics import median
@@ -25,6 +25,8 @@ _MIN_MOVES = 4
 """Moves of a rate that show how far apart they are."""
 _FEWEST_HELD = 4
 """Steps in a row that show a batch to be meant so: the last one of an epoch may be smaller."""
+_FALLEN = 0.7
+"""A rate below this share of the one before has fallen far."""
 TOLERANCE = 1e-6
 """Relative difference up to which two rates are the same: the same formula in another order of operations."""
 
@@ -83,6 +85,19 @@ def curve(rank: RankTrace) -> LearningRateCurve | None:
     elements = next((tuple(n) for n in told if isinstance(n, list) and len(n) == len(steps[0].lr)), ())
     known = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in elements)
     return LearningRateCurve(kind, steps, rates, elements if known else ())
+
+
+def set_back(found: LearningRateCurve) -> bool:
+    """Whether the rate fell far after the first step alone, and rose from there: what was set by hand did not last."""
+    if len(found.rates) < _MIN_MOVES:
+        return False
+    first, second, third = found.rates[:3]
+    return second < _FALLEN * first and third >= second and max(found.rates[1:]) > second
+
+
+def after_first(found: LearningRateCurve) -> LearningRateCurve:
+    """The same curve without its first step."""
+    return replace(found, steps=found.steps[1:], rates=found.rates[1:])
 
 
 def _one_after_the_other(rank: RankTrace) -> list[tuple[Step, ...]]:

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from grader.checks.source.data_flow import is_printed
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax_nodes import FUNCTIONS, start
 
 _TOLD = re.compile(r"has ([\d,]{1,30}) bytes of \w{1,60}.{0,200}?(?:implies|keeps about) ([\d,]{1,30})")
+_MAX_DEPTH = 3
 _UNITS = {1024: "KiB", 1000: "kB", 1024**2: "MiB", 1000**2: "MB", 1024**3: "GiB", 1000**3: "GB"}
 
 
@@ -51,20 +52,36 @@ def _nothing_there(script: Script, told: str) -> Cause:
         )
     for tree in script.trees:
         for read in sorted(tree.attribute_loads.get("grad", ()), key=start):
-            scope = tree.function(read)
-            before = [
-                n
-                for n in (*script.updates.clears, *script.training.backwards)
-                if script.names.tree(n) is tree and tree.function(n) is scope and start(n) < start(read)
-            ]
-            last = max(before, key=start, default=None)
-            if last is not None and last in script.updates.clears:
+            last = _last_before(script, tree.function(read) or tree.root, read)
+            if last is not None and last[-1] in script.updates.clears:
+                cleared = script.names.tree(last[-1]).statement(last[-1])
                 return Cause(
-                    (last, read),
-                    f"Count gradients before they are cleared: {script.quote(last)} at {script.at(last)} has set them "
-                    "to None by then. Right after `backward()` they are there.",
+                    (*last, read),
+                    f"Count gradients before they are cleared: {script.quote(cleared)} at {script.at(cleared)} has "
+                    "set them to None by then. Right after `backward()` they are there.",
                 )
     return Cause((), "There were no gradients when they were counted: count right after `backward()`.")
+
+
+def _last_before(
+    script: Script, scope: ast.AST, before: ast.AST | None, depth: int = 0
+) -> tuple[ast.AST, ...] | None:
+    """What made or cleared gradients last above a place, or in a whole function: the calls that led to it, and it."""
+    tree = script.names.tree(scope)
+    inside = scope if isinstance(scope, FUNCTIONS) else None
+    marks: list[ast.AST] = [
+        n for n in (*script.updates.clears, *script.training.backwards) if script.names.tree(n) is tree
+    ]
+    marks += [c for c in tree.calls if script.graph.targets(c)] if depth < _MAX_DEPTH else []
+    own = [n for n in marks if tree.function(n) is inside and (before is None or start(n) < start(before))]
+    for mark in sorted(own, key=start, reverse=True):
+        if mark in script.updates.clears or mark in script.training.backwards:
+            return (mark,)
+        for target in script.graph.targets(mark) if isinstance(mark, ast.Call) else ():
+            found = _last_before(script, target, None, depth + 1) if isinstance(target, FUNCTIONS) else None
+            if found is not None:
+                return (mark, *found)
+    return None
 
 
 def _times_size(script: Script, call: ast.Call) -> bool:

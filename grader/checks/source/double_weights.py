@@ -22,7 +22,8 @@ def weighted_twice(script: Script) -> Cause | None:
     if len(found) < 2:
         return None
     first, again = found[0], found[-1]
-    plain = ast.unparse(_core(again, _holds_gradient)) if isinstance(again, ast.BinOp) else ""
+    core = _core(again, lambda node: _holds_gradient(script, node)) if isinstance(again, ast.BinOp) else None
+    plain = ast.unparse(core) if core is not None else ""
     undone = f"Write `{plain}` for {script.quote(again)}" if plain else f"Leave out {script.quote(again)}"
     there = f"{script.quote(first)} at {script.at(first)} has the weight already"
     return Cause(tuple(found), f"{undone} at {script.at(again)}: {there}, and m/n counts once.")
@@ -50,13 +51,16 @@ def _weights_backward(script: Script) -> list[ast.AST]:
 
 def _weights_sent(script: Script) -> list[ast.AST]:
     found: list[ast.AST] = []
+
+    def holds(node: ast.expr) -> bool:
+        return _holds_gradient(script, node)
+
     for average in sums(script):
         tree, held = script.names.tree(average.call), ast.unparse(average.tensor)
         products = [
             node
             for node in script.values.closure(average.tensor)
-            if isinstance(node, ast.BinOp)
-            and any(of_own_share(script, f) for f in _factors(node, _holds_gradient))
+            if isinstance(node, ast.BinOp) and any(of_own_share(script, f) for f in _factors(node, holds))
         ]
         # Of `grad * own / all` the whole, not the product in it.
         found += [n for n in products if not any(n is not o and n in ast.walk(o) for o in products)]
@@ -68,8 +72,9 @@ def _weights_sent(script: Script) -> list[ast.AST]:
     return sorted(dict.fromkeys(found), key=start)
 
 
-def _holds_gradient(node: ast.expr) -> bool:
-    return any(map(reads_gradient, ast.walk(node)))
+def _holds_gradient(script: Script, node: ast.expr) -> bool:
+    """Whether gradients had a part in a value, also where a helper was given them."""
+    return any(map(reads_gradient, ast.walk(node))) or any(map(reads_gradient, script.values.closure(node)))
 
 
 def _factors(node: ast.expr, holds: Callable[[ast.expr], bool]) -> list[ast.expr]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import chain
 
 from grader.checks.source.arithmetic import is_scaled
-from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import CauseInText, names_rank
 from grader.checks.source.divergence import Divergence, RankDependence
 from grader.checks.source.edits import Edits
@@ -21,6 +20,11 @@ from grader.checks.source.syntax_nodes import FUNCTIONS, literal, walk
 from grader.model.fix import Fix
 
 _SCHEDULES = "torch.optim.lr_scheduler."
+ONE_RATE = (
+    "Set the rate on every rank from the same numbers: the count of steps or epochs, or a value that all ranks have "
+    "from one `dist.broadcast` or `dist.all_reduce`."
+)
+"""What is right for any script."""
 
 
 def rates_apart(script: Script) -> Iterator[CauseInText]:
@@ -46,18 +50,32 @@ def _advanced_by_some(script: Script) -> Iterator[CauseInText]:
 
 def _made_of_the_rank(script: Script) -> Iterator[CauseInText]:
     """Arguments of schedules and optimizers, and rates set by hand, with the rank in them."""
-    for _, call in script.calls_under("torch.optim."):
-        for given in arguments_of(call):
-            if names_rank(script, given):
-                yield _of_the_rank(script, given)
+    yield from options_of_the_rank(script)
     yield from (_of_the_rank(script, value) for _, value in set_by_hand(script) if names_rank(script, value))
 
 
-def _of_the_rank(script: Script, given: ast.expr) -> CauseInText:
+def options_of_the_rank(script: Script) -> Iterator[CauseInText]:
+    """Arguments of schedules and optimizers that are made of the rank, in the call or where a name got its value."""
+    for _, call in script.calls_under("torch.optim."):
+        given = [("", a) for a in call.args] + [(k.arg or "", k.value) for k in call.keywords]
+        for number, (name, value) in enumerate(given):
+            made = [o for o in script.values.origins(value) if isinstance(o, ast.BinOp | ast.IfExp)]
+            told = [o for o in made if (number or name) and name != "params" and names_rank(script, o)]
+            if told:
+                yield from (_of_the_rank(script, o, name) for o in told)
+            elif names_rank(script, value):
+                yield _of_the_rank(script, value, name)
+
+
+def _of_the_rank(script: Script, given: ast.expr, option: str = "") -> CauseInText:
+    what = "rate" if "lr" in option or not option else f"`{option}`"
+    made = "it" if what == "rate" else what
+    count = isinstance(given, ast.BinOp) and isinstance(given.op, ast.Mult | ast.Div)
+    world = " Where the number of ranks is meant, write `dist.get_world_size()`." if count else ""
     return CauseInText(
         (given,),
-        f"{script.at(given)} makes it of the rank: {script.quote(given)}.",
-        f"Give every rank one rate: take the rank out of {script.quote(given)} at {script.at(given)}.",
+        f"{script.at(given)} makes {made} of the rank: {script.quote(given)}.",
+        f"Give every rank one {what}: take the rank out of {script.quote(given)} at {script.at(given)}.{world}",
         _without_rank(script, given),
     )
 

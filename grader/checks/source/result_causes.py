@@ -7,6 +7,7 @@ nothing: where the text does not show it, the advice is the formula alone.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 
 from grader.checks.source.byte_units import units
@@ -21,10 +22,16 @@ from grader.checks.source.gradient_weights import (
     of_some,
     unweighted,
 )
+from grader.checks.source.kept_hooks import kept_hooks
 from grader.checks.source.recorded_losses import Cause, losses, only_read, reduced, scaled
+from grader.checks.source.ring_laps import first_lap, second_lap
 from grader.checks.source.script import Script
+from grader.checks.source.stopping_rules import stopped_early
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, READS, ancestors, end, name_of, start
+from grader.checks.source.torn_pairs import torn_pairs
+from grader.checks.source.written_values import where_written
 from grader.checks.source.wrong_ranks import wrong_ranks
+from grader.model.finding import Location
 
 _LOSS_FORMULA = (
     "Each row holds the mean over that rank's own samples: not weighted, and not reduced over the ranks."
@@ -34,19 +41,39 @@ _START_FORMULA = (
 )
 _CLEAR_FORMULA = "Every rank clears its gradients before each round, also a rank that has no samples in it."
 _SINGLE_FORMULA = "Leave the weights and the batch in float64, as they are made."
-_COMPUTE_FORMULA = (
-    "Compute this one number by itself, print it beside what is written, and see which is the one above."
+_LAP_FORMULA = (
+    "Begin the second lap with the chunk that this rank has finished, the one that it added to last: "
+    "`(rank + 1) % world_size` where it sent chunk `rank` first. In each round what comes takes the place of what is "
+    "there."
 )
+_MESSAGE_FORMULA = (
+    "Hand it on in messages: in each of `world_size - 1` rounds `dist.isend` one chunk to the next rank, while "
+    "`dist.irecv` takes another from the rank before."
+)
+_PLACE = re.compile(r"\b([\w./-]+\.py):(\d+)\b")
 
 
 def cause_of(script: Script, said: str) -> Cause:
-    """What made a result wrong; without nodes where only the formula can be told."""
+    """What made a result wrong; without nodes where only the formula can be told, without advice where none fits."""
     for words, find, formula in _KNOWN:
         if words in said:
             found = find(script) if find is not None else None
             others = wrong_ranks(script) if found is None and formula is SUM_FORMULA else None
-            return found or others or Cause((), formula)
-    return units(script, said) or Cause((), _COMPUTE_FORMULA)
+            cause = found or others or Cause((), formula)
+            return cause if cause.advice else Cause(cause.nodes, formula)
+    cause = units(script, said) or stopped(script, said) or Cause((), "")
+    return cause if cause.nodes else Cause(where_written(script, said), cause.advice)
+
+
+def stopped(script: Script, said: str) -> Cause | None:
+    """What a sentence about the end of training is about; None for others."""
+    return stopped_early(script, said) if " stops at epoch " in said or " goes on to epoch " in said else None
+
+
+def places_in(script: Script, said: str) -> tuple[Location, ...]:
+    """Lines that a scorer's sentence names itself, as `train.py:68`."""
+    found = [Location(path, int(line)) for path, line in _PLACE.findall(said)]
+    return tuple(place for place in found if script.line(place.path, place.line or 0))
 
 
 def _single(script: Script) -> Cause | None:
@@ -193,6 +220,8 @@ def _rank_in(script: Script, node: ast.AST) -> ast.Name | ast.Attribute | None:
 
 _Find = Callable[[Script], Cause | None]
 _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
+    ("second lap", second_lap, _LAP_FORMULA),
+    ("the first lap", first_lap, "In each round of the first lap add what comes to this rank's own numbers."),
     ("has no row", None, "Write one row for each of them, in one run."),
     (
         "has no `",
@@ -222,5 +251,12 @@ _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ("of its largest element: it is", unweighted, SUM_FORMULA),
     ("of its largest element", None, SUM_FORMULA),
     ("tells a loss of", None, _LOSS_FORMULA),
+    ("that is the library's work", None, _MESSAGE_FORMULA),
+    ("nothing of x came into it", torn_pairs, "Take each batch's `x` and `y` by the same numbers of points."),
+    (
+        "counted once more in each",
+        kept_hooks,
+        "Count for each batch size anew, with nothing left of the one before.",
+    ),
 )
 """Words of the scorers' sentences, what finds the line, and what is right where no line is found."""

@@ -411,6 +411,24 @@ def test_a_run_that_still_trains_at_its_limit_is_slow_and_not_stuck() -> None:
     assert "the last optimizer step was 55 s before" in late.explanation
 
 
+def test_one_process_that_never_meets_its_test_is_told_so_without_a_word_of_ranks() -> None:
+    story = honest(world_size=1, epochs=2)
+    story.ending = Ending.TIMED_OUT
+    text = story.text
+    for goal in (False, True):
+        story.text = (
+            text + "while True:\n    if abs(losses[-2] - losses[-1]) < 1e-3:\n        break\n"
+            if goal
+            else text
+        )
+        seen = story.evidence()
+        last = max(s.t for r in seen.trace.ranks for s in r.steps)
+        found = told(replace(seen, record=replace(seen.record, wall_s=last + 0.1, deadline_s=last)))
+        assert found.id == "time_limit"
+        assert "rank" not in found.explanation + found.hint
+        assert ("did not hold in 24 optimizer steps" in found.explanation) is goal
+
+
 def test_an_attempt_to_spawn_without_a_guard_is_read_from_the_childs_words() -> None:
     story = Story()
     for r in story.ranks:

@@ -782,6 +782,28 @@ def test_weights_that_the_script_sends_itself(tell: Any) -> None:
     assert "wrap" not in hit.hint
 
 
+RATE_OF_RANK = """import torch
+import torch.distributed as dist
+def make(model):
+    lr = 0.1 * dist.get_rank()
+    return torch.optim.SGD(model.parameters(), lr=lr)
+"""
+
+
+@pytest.mark.parametrize(("second", "named"), [((0.0,), True), ((0.1,), False)])
+def test_ranks_that_step_with_rates_of_their_own(tell: Any, second: tuple[float, ...], named: bool) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.text = RATE_OF_RANK
+    for rank, rates in enumerate(((0.1,), second)):
+        story.step(rank, (1.0, 0.5, 1e-9), lr=rates)
+        story.params(rank, 0, (1.0 + rank, 2.0, 3.0))
+    (hit,) = story.observation("GRAD007").hits
+    assert ("rank 0 stepped with a learning rate of 0.1 and rank 1 with 0" in hit.message) is named
+    assert ("`train.py:4` makes it of the rank: `0.1 * dist.get_rank()`" in hit.message) is named
+    assert (hit.where[0].line == 4) is named
+
+
 def test_different_initial_weights_that_the_wrap_made_equal(tell: Any) -> None:
     # The seeds of the ranks differ, so what counts is how parameters are after the wrap.
     story = tell.Story()

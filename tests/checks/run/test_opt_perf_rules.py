@@ -943,3 +943,25 @@ def test_calls_are_counted_and_not_those_that_were_told(tell: Any, code: str) ->
     for rank in story.ranks:
         rank.add("traffic", Traffic("all_reduce", tell.site(27), None, None, 120, 4))
     assert " 240 " in story.observation(code).reason.replace("(", " ")
+
+
+LATE = """import torch
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, by_step)
+for group in optimizer.param_groups:
+    group["lr"] *= 8
+"""
+
+
+@pytest.mark.parametrize(("text", "code"), [(LATE, "OPT001"), (LATE.replace("*= 8", "+ 8"), "OPT002")])
+def test_a_rate_that_the_schedule_set_back_is_one_fault(tell: Any, text: str, code: str) -> None:
+    story = steps(tell, [0.1, *(0.0125 * n for n in range(1, 9)), *[0.09] * 10], samples=64)
+    story.text, story.expected = text, ASKED
+    scaled, warmed = (story.observation(one) for one in ("OPT001", "OPT002"))
+    assert scaled.state is FLAGGED
+    late = code == "OPT001"
+    assert warmed.state is (CLEAN if late else FLAGGED)
+    assert (
+        "It fell from 0.1 in the first step to 0.0125 in the second, 12%" in scaled.hits[0].message
+    ) is late
+    assert scaled.hits[0].where[0].line == (5 if late else 2)

@@ -253,6 +253,82 @@ def test_bytes_in_another_unit(tell: Any, text: str, said: str, line: str, advic
     assert (named, advice in hint) == (line, True), hint
 
 
+TABLE = "import csv\nwriter.writerow(['batch_size', 'updates', 'loss'])\n"
+EPOCHS = (
+    "while True:\n    order = torch.randperm(len(x))\n    losses.append(mean(x[order]))\n"
+    "    if {test}:\n        break\n"
+)
+ROSE = "Batch size 8 stops at epoch 5, which still changed the loss by 0.57%: it rose, and so on."
+FLAT = "Batch size 1 ends with y = 0.5 x + 2.0. b is right and w is near 0: nothing of x came into it."
+AGAIN = "At batch size 64 memory.csv has 9 bytes of activations. Every layer is counted once more in each batch size."
+LAP = "After 4 steps the weights are off by 1: each rank begins the second lap with the chunk that it sent first."
+RING = (
+    "for step in range(n - 1):\n    source = (rank - step) % n\n    dist.isend(chunks[source], right)\n"
+    "for step in range(n - 1):\n    start = rank - step\n    dist.isend(chunks[start], right)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line", "advice"),
+    [
+        (TABLE + "updates = 0\nfor x in b:\n    updates += 2\nwriter.writerow([size, updates, losses[-1]])\n",
+         "Batch size 8 counts 5 updates, which is no number of whole epochs: one has 64.", "updates += 2", ""),
+        (TABLE + "for x in b:\n    losses.append(of(x))\nwriter.writerow([size, updates, losses[-1]])\n",
+         "Batch size 8 reports a loss of 2.0; over all points, its w and b have 1.0.", "losses.append(of(x))", ""),
+        (TABLE + "def row(size):\n    updates, loss = train(size)\n    return [size, updates, loss]\n",
+         "Batch size 8 counts 5 updates, which is no number of whole epochs.", "updates, loss = train(size)", ""),
+        (TABLE.replace("['batch_size', 'updates', 'loss']", "'batch_size,updates,loss'.split(',')")
+         + "meter.updates = 0\ndef step():\n    meter.updates += 1\nrow = [size, meter.updates, 3]\n",
+         "Batch size 8 counts 5 updates.", "meter.updates += 1", ""),
+        (TABLE + "rows.append({'batch_size': size, 'updates': len(losses)})\n",
+         "Batch size 8 counts 5 updates.", "rows.append({'batch_size': size, 'updates': len(losses)})", ""),
+        ("`broadcast` is elsewhere\n".join(["#"] * 3) + "\ndist.broadcast(chunk, src=0)\n",
+         "`broadcast` at train.py:4 carries 9 bytes: that is the library's work, not a message.",
+         "dist.broadcast(chunk, src=0)", "Hand it on in messages"),
+        (EPOCHS.format(test="losses[-2] - losses[-1] < 1e-3 * losses[-2]"), ROSE,
+         "if losses[-2] - losses[-1] < 1e-3 * losses[-2]:", "Write `abs(losses[-2] - losses[-1])` for"),
+        (EPOCHS.format(test="abs(losses[-2] - losses[-1]) < 1e-1 * losses[-2]"), ROSE,
+         "if abs(losses[-2] - losses[-1]) < 1e-1 * losses[-2]:", "decides when training ends"),
+        ("MOST = 5\nfor epoch in range(MOST):\n    train(epoch)\n", ROSE, "MOST = 5", "until an epoch changes"),
+        ("def mixed(t):\n    return t[torch.randperm(len(t))]\nfor e in range(3):\n    xs, ys = mixed(x), mixed(y)\n",
+         FLAT, "xs, ys = mixed(x), mixed(y)", "Draw one and take both by it"),
+        ("i = torch.randperm(9)\nj = torch.randperm(9)\nx, y = x[i], y[j]\n", FLAT, "i = torch.randperm(9)",
+         "Draw one"),
+        ("for size in (2, 4):\n    layer.register_forward_hook(count)\n", AGAIN,
+         "layer.register_forward_hook(count)", "`for hook in hooks: hook.remove()`"),
+        ("for size in (2, 4):\n    h = layer.register_forward_hook(count)\n    h.remove()\n", AGAIN,
+         "", "Count for each batch size anew"),
+        (RING, LAP, "start = rank - step", "Begin the second lap with the chunk that this rank has finished"),
+        ("def step():\n    loss.backward()\n    optimizer.zero_grad()\nstep()\nb = sum(p.grad.nbytes for p in ps)\n",
+         "memory.csv has 0 bytes of gradients; the network implies 40.", "step()",
+         "`optimizer.zero_grad()` at `train.py:3`"),
+    ],
+)  # fmt: skip
+def test_a_number_is_shown_where_it_is_computed(
+    tell: Any, text: str, said: str, line: str, advice: str
+) -> None:
+    named, hint = wrong_result(tell, text + "\n" * 44, said, "")
+    assert (named, advice in hint) == (line, True), hint
+
+
+def test_where_neither_line_nor_kind_is_known_no_advice_is_given(tell: Any) -> None:
+    assert wrong_result(tell, "\n" * 44, "It is not that.", "") == ("", "")
+
+
+def test_weights_are_wrong_on_all_ranks_alike_or_on_each_otherwise(tell: Any) -> None:
+    for other, words in (
+        (1.0, "with the same gradients"),
+        (2.0, "with different gradients, at step 0 first"),
+    ):
+        story = tell.Story()
+        story.write(0, "weights.pt")
+        for rank, value in enumerate((1.0, other)):
+            story.step(rank, (value, 0.5, 1e-9))
+        story.evaluation = Evaluation(None, answers={"a": Answer(0.0, "Weights are off.", "weights.pt")})
+        (hit,) = story.observation("EVAL010").hits
+        assert words in hit.message
+
+
 def test_where_the_text_shows_no_cause_the_formula_is_told(tell: Any) -> None:
     named, hint = wrong_result(tell, "\n" * 44, f"{OFF}; 1e-06 is allowed.", "")
     assert named == ""
