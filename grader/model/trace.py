@@ -11,6 +11,7 @@ from typing import Any
 
 from grader.model.call_site import Site
 from grader.model.checkpoint_save import Save
+from grader.model.drawn_data import Batch, Feed, Loader, Pass
 from grader.model.file_write import FileWrite
 from grader.model.line_change import LineChange, Sums
 from grader.model.traffic import Traffic
@@ -50,9 +51,9 @@ class Group:
 class Collective:
     """A collective, or a call of the store; `n` counts calls at its site.
 
-    `named`: by a function of `torch.distributed`, else seen at the process group; `numel`: of what the rank put in or
-    received; `ranks`: among which, None: all; `forward`, `backward`: within such a pass of a trained model;
-    `differentiated`: gradients come back through it.
+    `named`: a function of `torch.distributed` was called for it; otherwise it was seen at the process group alone.
+    `numel`: of what the rank put in, or received. `ranks`: among which, None: all. `forward`, `backward`: called within
+    such a pass of a trained model. `differentiated`: gradients come back through it.
     """
 
     name: str
@@ -94,80 +95,6 @@ class Wrap:
 
 
 @dataclass(frozen=True, slots=True)
-class Loader:
-    """A DataLoader as built."""
-
-    id: int
-    site: Site | None
-    dataset: str
-    root: int
-    root_size: int | None
-    size: int | None
-    split: str | None
-    sampler: str
-    num_replicas: int | None
-    sampler_rank: int | None
-    sampler_seed: int | None
-    shuffle: bool | None
-    batch_size: int | None
-    drop_last: bool
-    num_workers: int
-    iterable: bool
-    resolvable: bool
-    t: float
-    digest: str | None = None
-    """Of the root's own arrays and lists: differs between ranks that built different roots; None unknown."""
-    hides: bool = False
-    """The root is the script's own class around a `Subset`: indices may mean other samples on another rank."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One delivered batch; `step` is the number of optimizer steps the rank had taken before it."""
-
-    loader: int
-    pass_: int
-    n: int
-    size: int
-    indices: tuple[int, ...] | None
-    wait_s: float
-    step: int
-    t: float
-    labels: tuple[int, ...] | None = None
-    """What came for the indices, where somebody looked: one whole number for each sample."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One pass over a loader (an epoch, for a training loader)."""
-
-    loader: int
-    n: int
-    sampler_epoch: int | None
-    site: Site | None
-    t: float
-    ended_t: float | None
-    exhausted: bool | None
-    """True when the loader ran dry, False after an early `break`, None where the trace ends first."""
-    state: str | None = None
-    """Of a data set of the script's own: another one where its indices may mean other samples. None unknown."""
-    changed: bool = False
-    """Whether that state was another one at the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """Hashes of samples fed to the model in training without known indices, or, as a `spot`, with; see FEED."""
-
-    step: int
-    hashes: tuple[str, ...]
-    size: int
-    t: float
-    spot: bool = False
-    anchors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """One optimizer step."""
 
@@ -195,13 +122,15 @@ class Step:
     num_missing: int | None = None
     missing: tuple[str, ...] = ()
     own: Sums | None = None
-    """What own backward passes gave to the parameters of `grads`, before it was averaged; `own_last`: the last part."""
+    """What the rank's own backward passes gave to the parameters of `grads`, before it was averaged; None unknown."""
     own_last: Sums | None = None
+    """The last of what they gave, where it came in several parts."""
     empty: int | None = None
     """Backward passes since its last step that found all chosen gradients cleared; None: nobody looked."""
     kept: tuple[str, ...] = ()
-    """Those of `grad_names` that all these passes found uncleared; `lost`: passes that gave what no step has used."""
+    """Those of `grad_names` that each of these passes found as they were stepped on: nobody had cleared them."""
     lost: int = 0
+    """Of these passes, those whose gradients the next one found cleared, though no weight had changed in between."""
     exchanges: int | None = None
     """Collectives of the default group since the last step; None where there was no group."""
     device_s: float | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from grader.model import drawn_data
 from grader.model import trace as model
 from grader.model.checkpoint_save import Save
 from grader.model.file_write import FileWrite
@@ -16,35 +17,12 @@ from grader.model.traffic import Traffic
 from grader.probe import events
 from grader.run.trace_fields import Fields, plain
 
-_GENERIC = frozenset(
-    {
-        events.UNSUPPORTED,
-        events.BYPASS,
-        events.EVALUATED,
-        events.EVALUATION,
-        events.MESH,
-        events.PARALLEL,
-        events.PLACED,
-        events.CHANGED,
-        events.COMM_HOOK,
-        events.TRAINED_IN_EVALUATION,
-        events.UNHELD,
-        events.NO_SYNC,
-        events.BACKWARD,
-        events.HELD,
-        events.UNSTEPPED,
-        events.CAPTURED,
-        events.LOAD,
-        events.DOWNLOAD,
-        events.PROCESS,
-        events.REACH,
-        events.LR_SCHEDULER,
-        events.RANDOM,
-        events.SEEDED,
-        events.EXCEPTION,
-        events.END,
-    }
-)
+_GENERIC = frozenset({
+    events.UNSUPPORTED, events.BYPASS, events.EVALUATED, events.EVALUATION, events.MESH, events.PARALLEL,
+    events.PLACED, events.CHANGED, events.COMM_HOOK, events.TRAINED_IN_EVALUATION, events.UNHELD, events.NO_SYNC,
+    events.BACKWARD, events.HELD, events.UNSTEPPED, events.CAPTURED, events.LOAD, events.DOWNLOAD, events.PROCESS,
+    events.REACH, events.LR_SCHEDULER, events.RANDOM, events.SEEDED, events.EXCEPTION, events.END,
+})  # fmt: skip
 
 
 def start(f: Fields) -> model.Start:
@@ -115,9 +93,9 @@ def wrap(f: Fields, t: float) -> model.Wrap:
     )
 
 
-def loader(f: Fields, t: float) -> model.Loader:
+def loader(f: Fields, t: float) -> drawn_data.Loader:
     """LOADER."""
-    return model.Loader(
+    return drawn_data.Loader(
         id=f.whole("id"),
         site=f.site(),
         dataset=f.text("dataset"),
@@ -141,9 +119,9 @@ def loader(f: Fields, t: float) -> model.Loader:
     )
 
 
-def batch(f: Fields, t: float, step: int) -> model.Batch:
+def batch(f: Fields, t: float, step: int) -> drawn_data.Batch:
     """BATCH; `step`: optimizer steps before it."""
-    return model.Batch(
+    return drawn_data.Batch(
         loader=f.whole("loader"),
         pass_=f.whole("pass"),
         n=f.whole("n"),
@@ -156,11 +134,11 @@ def batch(f: Fields, t: float, step: int) -> model.Batch:
     )
 
 
-def feed(f: Fields, t: float, step: int) -> model.Feed:
+def feed(f: Fields, t: float, step: int) -> drawn_data.Feed:
     """FEED; `step`: optimizer steps before it."""
     spot = f.maybe("spot", f.flag) or False
     anchors = f.maybe("anchors", f.texts) or ()
-    return model.Feed(
+    return drawn_data.Feed(
         step=step, hashes=f.texts("hashes"), size=f.whole("size"), t=t, spot=spot, anchors=anchors
     )
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from grader.model import drawn_data
 from grader.model import trace as model
 from grader.model.line_change import Sums
 from grader.probe import events
@@ -47,7 +48,7 @@ class _RankReader:
         self._start: model.Start | None = None
         self._ended = False
         self._kept: dict[str, list[Any]] = {}
-        self._passes: dict[tuple[int, int], model.Pass] = {}
+        self._passes: dict[tuple[int, int], drawn_data.Pass] = {}
         self._others = Counter[str]()
         self._num_steps = 0
         self._later: dict[int, tuple[float | None, float]] = {}
@@ -156,7 +157,7 @@ class _RankReader:
         if (loader, n) in self._passes:
             self._problems.add("A pass over a loader was begun twice.")
             return
-        self._passes[loader, n] = model.Pass(
+        self._passes[loader, n] = drawn_data.Pass(
             loader, n, epoch, fields.site(), t, None, None, fields.maybe("state", fields.text)
         )
 

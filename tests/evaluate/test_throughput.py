@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from grader.evaluate.throughput import num_epochs, num_steps, samples_per_s
-from grader.model.trace import Batch, Event, Pass, RankTrace, Start, Step, Trace
+from grader.model.drawn_data import Batch, Pass
+from grader.model.trace import Event, RankTrace, Start, Step, Trace
 
 
 def rank(

@@ -18,6 +18,7 @@ from grader.judging.attempt import Attempt
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.call_site import Site
 from grader.model.diagnosis import Diagnosis
+from grader.model.drawn_data import Loader
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import CheckResult, Grade, ItemState, RubricResult, State, Verdict
@@ -25,7 +26,7 @@ from grader.model.metric import ACCURACY
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting, WrittenFile
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Limits, Profile, RubricItem, Target, Task
-from grader.model.trace import Event, Loader, RankTrace, Start, Step, Trace
+from grader.model.trace import Event, RankTrace, Start, Step, Trace
 from tests.attempt_facts import attempt_facts
 
 SOURCE = '''\

@@ -62,7 +62,7 @@ from grader.model.fix import Fix
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.model.trace import Loader
+    from grader.model.drawn_data import Loader
 
 SEVERITY = Severity.WARNING
 _MEANT = {"RANK": "rank", "WORLD_SIZE": "number of ranks"}

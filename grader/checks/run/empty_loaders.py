@@ -10,7 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from grader.checks.phrases import count
-from grader.model.trace import Loader, RankTrace, Trace
+from grader.model.drawn_data import Loader
+from grader.model.trace import RankTrace, Trace
 
 _WHOLE = ("RandomSampler", "SequentialSampler")
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from grader.model.call_site import Site
-from grader.model.trace import Loader
+from grader.model.drawn_data import Loader
 
 Samples: TypeAlias = tuple[int | str, ...]
 """Indices into the root data set, or hashes of the samples themselves."""

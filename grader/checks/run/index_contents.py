@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from grader.checks.run.loader_passes import passes_of
-from grader.model.trace import Batch, RankTrace, Trace
+from grader.model.drawn_data import Batch
+from grader.model.trace import RankTrace, Trace
 
 _Look: TypeAlias = tuple[tuple[str, str | None], int, int, int | str]
 """A data set, by class and split; the number of a pass over it; an index; and what came for that."""

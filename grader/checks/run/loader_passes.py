@@ -12,7 +12,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from grader.checks.run.epoch_shards import Shard
-from grader.model.trace import Batch, Loader, Pass, RankTrace
+from grader.model.drawn_data import Batch, Loader, Pass
+from grader.model.trace import RankTrace
 
 Key: TypeAlias = tuple[int, int]
 """A loader, and the number of a pass over it."""

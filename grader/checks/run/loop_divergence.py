@@ -17,8 +17,8 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop, loop_above
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.uneven_rounds import equal_rounds, uneven_rounds
+from grader.model.drawn_data import Pass
 from grader.model.finding import Location
-from grader.model.trace import Pass
 
 # Between an exception and the end of the loop that it leaves.
 _AT_ONCE_S = 0.02

@@ -26,7 +26,8 @@ from grader.checks.run.row_overlaps import RowOverlaps, row_overlaps
 from grader.checks.run.same_loaders import by_loader
 from grader.checks.run.scored_looks import ScoredLook, scored_looks
 from grader.model.call_site import Site
-from grader.model.trace import Feed, Pass, Trace
+from grader.model.drawn_data import Feed, Pass
+from grader.model.trace import Trace
 
 _AGAIN = 0.5
 """Share of an epoch's samples that have to be the last one's."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from grader.checks.run.epoch_shards import EpochShards, Samples, first
 from grader.checks.run.sample_ledger import Ledger, Stream
 from grader.model.call_site import Site
-from grader.model.trace import Loader
+from grader.model.drawn_data import Loader
 
 _MIN_LEAKED = 5
 _INDEX_SAMPLER = "DistributedSampler"

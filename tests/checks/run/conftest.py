@@ -19,28 +19,14 @@ from grader.checks.source.script import parse
 from grader.model.calibration import Calibration
 from grader.model.call_site import Site
 from grader.model.checkpoint_save import Save
+from grader.model.drawn_data import Batch, Feed, Loader, Pass
 from grader.model.evaluation import Evaluation
 from grader.model.file_write import FileWrite
 from grader.model.metric import ACCURACY, Metric
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Expected, Task
-from grader.model.trace import (
-    Batch,
-    Collective,
-    Event,
-    Feed,
-    Final,
-    Group,
-    Loader,
-    Params,
-    Pass,
-    RankTrace,
-    Start,
-    Step,
-    Trace,
-    Wrap,
-)
+from grader.model.trace import Collective, Event, Final, Group, Params, RankTrace, Start, Step, Trace, Wrap
 from tests.attempt_facts import attempt_facts
 
 NAMES = ("conv.weight", "fc.weight", "fc.bias")

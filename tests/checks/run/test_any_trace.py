@@ -13,27 +13,13 @@ from grader.checks.policy import apply_rules
 from grader.checks.rule import load_rules
 from grader.model.call_site import Site
 from grader.model.checkpoint_save import Save
+from grader.model.drawn_data import Batch, Feed, Loader, Pass
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.file_write import FileWrite
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending, Failure, Frame, Waiting, WrittenFile
-from grader.model.trace import (
-    Batch,
-    Collective,
-    Event,
-    Feed,
-    Final,
-    Group,
-    Loader,
-    Params,
-    Pass,
-    RankTrace,
-    Start,
-    Step,
-    Trace,
-    Wrap,
-)
+from grader.model.trace import Collective, Event, Final, Group, Params, RankTrace, Start, Step, Trace, Wrap
 
 small = st.integers(-2, 40)
 maybe = st.one_of(st.none(), small)

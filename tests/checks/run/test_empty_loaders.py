@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from grader.model.drawn_data import Pass
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending
-from grader.model.trace import Pass
 
 
 def drawn_dry(story: Any, rank: int, name: str, *, ends: bool = True, **loader: Any) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from grader.model.drawn_data import Feed
 from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.grade import State
-from grader.model.trace import Feed
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 PLAIN = {

@@ -9,10 +9,10 @@ import pytest
 
 from grader.checks.diagnosis import diagnose
 from grader.checks.policy import apply_rules
+from grader.model.drawn_data import Batch, Pass
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
 from grader.model.run import Ending, Failure
-from grader.model.trace import Batch, Pass
 
 CLEAN, FLAGGED, UNSEEN = State.VERIFIED, State.CONTRADICTED, State.NOT_OBSERVABLE
 

@@ -12,11 +12,12 @@ import pytest
 from grader.checks.rule import load_rules
 from grader.evaluate.throughput import num_steps
 from grader.model.calibration import Calibration
+from grader.model.drawn_data import Batch
 from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.task import Expected
-from grader.model.trace import Batch, Collective
+from grader.model.trace import Collective
 from grader.model.traffic import Traffic
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE

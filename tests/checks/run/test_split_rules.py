@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from grader.model.drawn_data import Pass
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending
-from grader.model.trace import Pass
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 

@@ -13,12 +13,13 @@ import pytest
 
 from grader.checks.rule import Observation
 from grader.checks.run.weights_origin import unlearned
+from grader.model.drawn_data import Feed
 from grader.model.evaluation import Evaluation
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.metric import ACCURACY
 from grader.model.run import Ending, WrittenFile
-from grader.model.trace import Collective, Feed
+from grader.model.trace import Collective
 
 FLAGGED, CLEAN = State.CONTRADICTED, State.VERIFIED
 SUMS = (1.0, 2.0, 3.0)
