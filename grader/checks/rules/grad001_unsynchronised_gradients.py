@@ -54,8 +54,9 @@ that wraps, and nothing that exchanges gradients or parameters; a model that sta
 trained on what not all ranks have alike; a forward pass that `no_sync()` covers, with its backward pass outside; a step
 in a round that `no_sync()` covers, or in which DDP's `require_backward_grad_sync` or FSDP's
 `set_requires_gradient_sync` is off; exchanges of gradients that are started with `async_op=True` and not all waited
-for; and hooks made in a loop that look up its variable only when they are called, so that all exchange the last one.
-Which line is to blame is looked for in a second run, line by line.
+for; loops that average over a generator of parameters which something has gone through already; and hooks made in a
+loop that look up its variable only when they are called, so that all exchange the last one. Which line is to blame is
+looked for in a second run, line by line.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ loaded, drawn anew or changed in place under a test of the rank, before or betwe
 them to the others; steps under such a test after a backward pass of all ranks; an optimizer's state that is cleared,
 loaded or built anew under one; and models that are drawn with another seed on each rank, or none, and then sharded, or
 wrapped with `init_sync=False`, where nothing sends or loads weights: the run confirms it by the states of the ranks'
-generators, or by the parameters. Which line is to blame is looked for in a second run, line by line.
+generators, or by the parameters. Where ranks stepped with rates, or other options, of their own, these are told with
+the line that makes them of the rank. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations

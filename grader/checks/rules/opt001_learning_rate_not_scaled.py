@@ -40,7 +40,9 @@ In the run alone, and only where the task names a rate to start from: by the lar
 stepped with and the samples of all ranks per step. Where groups of parameters have rates of their own, that of most
 elements counts if it is still the old one; rates that differ from layer to layer are fine. A rate between those of the
 rules is fine, unless it is one rank's by its digits and the text makes it of that rank's batch, or grew by the number
-of ranks and the text says so. Only plain SGD follows such a rule, so nothing is said of others.
+of ranks and the text says so. Where it was the right one in the first step alone, the text is asked for a schedule that
+was built before the rate was scaled, and so sets it back to its own. Only plain SGD follows such a rule, so nothing is
+said of others.
 """
 
 from __future__ import annotations

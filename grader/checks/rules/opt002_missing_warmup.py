@@ -27,7 +27,8 @@ scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, [climb, decay], mil
 
 ## How it is seen
 In the run alone, and only where the task asks for it: by the learning rate of each optimizer step. A warm-up that is
-longer than its schedule was stepped never comes to the peak, and counts as none.
+longer than its schedule was stepped never comes to the peak, and counts as none. A first step after which a schedule
+set the rate back is no part of the climb.
 """
 
 from __future__ import annotations

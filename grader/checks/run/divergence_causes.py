@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, first_known, place, told_once
+from grader.checks.phrases import at, first_known, place, ranks, told_once
+from grader.checks.run.early_leavers import skipped_step
 from grader.checks.run.first_difference import WEIGHTS, FirstDifference, Manner
 from grader.checks.run.learning_rates import same
 from grader.checks.run.line_changes import first_difference
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.run.step_moments import first_apart
 from grader.checks.source.averages_by_hand import cause_by_hand
 from grader.checks.source.causes import fresh_models, lines, stands_at
+from grader.checks.source.deciding_tests import decided_alone, deciding_test, told_to_all
 from grader.checks.source.optimizer_changes import lone_optimizer_changes
 from grader.checks.source.rate_causes import ONE_RATE, options_of_the_rank, rates_apart
 from grader.checks.source.replica_repairs import copied_before_wrap
@@ -52,7 +55,9 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
     hint = BEFORE_THE_WRAP if wrap is not None else to_send(script)
     changed = lines(script, changed_apart(script))
     seen = first_difference(evidence)
-    stepped = _rates_apart(evidence) or _options_apart(script, seen)
+    stepped = _rates_apart(evidence) or (
+        _options_apart(script, seen) if seen is not None else _left_out(evidence)
+    )
     if stepped is not None:
         return stepped
     own = next(iter(lone_optimizer_changes(script)), None)
@@ -96,9 +101,10 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
 
 def _rates_apart(evidence: Evidence) -> DriftCause | None:
     """Ranks step with different learning rates: which, and what in the text makes them so."""
-    first, *others = trainers(evidence.trace)
+    first, *others = active = trainers(evidence.trace)
+    together = first_apart(active)
     for other in others:
-        for a, b in zip(first.steps, other.steps, strict=False):
+        for a, b in zip(first.steps[:together], other.steps, strict=False):
             if (a.optimizer, a.kind, len(a.lr)) != (b.optimizer, b.kind, len(b.lr)) or same(a.lr, b.lr):
                 continue
             x, y = next((x, y) for x, y in zip(a.lr, b.lr, strict=True) if not same((x,), (y,)))
@@ -114,11 +120,26 @@ def _rates_apart(evidence: Evidence) -> DriftCause | None:
     return None
 
 
-def _options_apart(script: Script, seen: FirstDifference | None) -> DriftCause | None:
+def _left_out(evidence: Evidence) -> DriftCause | None:
+    """A step that one rank alone left out, and the test by which it did."""
+    active, script = trainers(evidence.trace), evidence.script
+    left = skipped_step(evidence) if first_apart(active) is not None else None
+    site = first_known([step.site for rank in active for step in rank.steps[:1]])
+    test = deciding_test(script, site.path, site.line) if site is not None else None
+    if left is None:
+        return None
+    told = f"{ranks(left.ranks)} {left.sentence}."
+    if test is None:
+        return DriftCause(told, "Let all ranks take a step on a batch, or none of them.", place(site))
+    where = told_once((*place(site), script.location(test.test)))
+    return DriftCause(f"{told} {decided_alone(script, test)}", told_to_all(script, test), where)
+
+
+def _options_apart(script: Script, seen: FirstDifference) -> DriftCause | None:
     """Where a step left other weights on each rank: another option of the optimizer that is made of the rank."""
-    stepped = seen is not None and any(stands_at(script, s, seen.change.site) for s in script.updates.steps)
+    stepped = any(stands_at(script, s, seen.change.site) for s in script.updates.steps)
     made = next(options_of_the_rank(script), None) if stepped else None
-    if seen is None or seen.what != WEIGHTS or made is None:
+    if seen.what != WEIGHTS or made is None:
         return None
     where = told_once((*lines(script, made.nodes), *seen.where(script)))
     return DriftCause(f"{seen.sentence} {made.says}", made.hint, where, made.fix)

@@ -9,7 +9,7 @@ from enum import Enum
 from grader.checks.phrases import at, listed, places
 from grader.checks.run.stuck_ranks import rank_test
 from grader.checks.source.causes import stands_at
-from grader.checks.source.deciding_tests import deciding_test, told_to_all
+from grader.checks.source.deciding_tests import decided_alone, deciding_test, told_to_all
 from grader.checks.source.replica_repairs import made_under_test, sent_from
 from grader.checks.source.script import Script
 from grader.model.call_site import Site
@@ -85,12 +85,7 @@ class FirstDifference:
     def decided_alone(self, script: Script) -> str:
         """What the test that one rank passed alone stands for, as a sentence; "" where there is none."""
         own = self._own_decision(script)
-        if own is None:
-            return ""
-        return (
-            f"Whether it runs, {script.at(own)} decides by {script.quote(own.test)}, of which each rank works out a "
-            "value of its own."
-        )
+        return decided_alone(script, own) if own is not None else ""
 
     def out_of_test(self, script: Script) -> str:
         """For a line that one rank alone runs: the call, or the line, to take out of the test; "" for others."""
@@ -116,9 +111,7 @@ class FirstDifference:
         send = sent_from(script, self.change.site, self.ranks[0]) if weights else ""
         match self.manner:
             case Manner.ALONE if (test := self._own_decision(script)) is not None:
-                return told_to_all(script, test) or (
-                    f"Decide at {script.at(test)} by numbers that all ranks share, such as those of averaged gradients."
-                )
+                return told_to_all(script, test)
             case Manner.ALONE if self._test(script)[1] is None:
                 # No test keeps the others from it: they may well run it, and it changes nothing of theirs.
                 own = _of_rank(script, self.change.site)

@@ -120,8 +120,7 @@ def compare_parameters(trace: Trace) -> Comparison:
 def equal_in_each_pass(trace: Trace) -> bool:
     """Whether parameters were compared at the same steps of the same passes, and were equal at all of them."""
     ranks = trainers(trace)
-    found = _compare(ranks, _by_pass(ranks, [_parameters(r) for r in ranks]))
-    return found.num_steps > 0 and found.difference is None
+    return _equal_by_pass(ranks, [_parameters(r) for r in ranks]) is not None
 
 
 def compare_finals(
@@ -215,10 +214,20 @@ def _compare_at_moments(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> C
     """
     found = _compare(ranks, held)
     if found.difference is not None and len({len(r.steps) for r in ranks}) > 1:
-        again = _compare(ranks, _by_pass(ranks, held))
-        if again.num_steps and again.difference is None:
-            return again
+        return _equal_by_pass(ranks, held) or found
     return found
+
+
+def _equal_by_pass(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> Comparison | None:
+    """The comparison at equal steps of the same passes; None where that finds a difference, or nothing to compare.
+
+    What was equal while equal numbers of steps were the same moments says nothing of later: then the ends decide.
+    """
+    found, apart = _compare(ranks, _by_pass(ranks, held)), _compare(ranks, held).difference
+    if not found.num_steps or found.difference is not None:
+        return None
+    later = apart is None or found.last >= apart.step
+    return found if later or not any(compare_finals(ranks[0], other) for other in ranks[1:]) else None
 
 
 def _by_pass(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> list[_Table]:

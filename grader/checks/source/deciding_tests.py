@@ -32,10 +32,21 @@ def deciding_test(script: Script, path: str, line: int) -> ast.If | None:
     return before
 
 
+def decided_alone(script: Script, test: ast.If) -> str:
+    """What a test that one rank passed alone stands for, as a sentence."""
+    return (
+        f"Whether a step is taken, {script.at(test)} decides by {script.quote(test.test)}, of which each rank works "
+        "out a value of its own."
+    )
+
+
 def told_to_all(script: Script, test: ast.If) -> str:
-    """What to write so that all ranks decide alike; "" where that can't be said in lines of its own."""
-    leaving = _ends(test)
-    return decided_together(script, test.body[-1]) if leaving else done_together(script, test)
+    """What to write so that all ranks decide alike."""
+    written = decided_together(script, test.body[-1]) if _ends(test) else done_together(script, test)
+    return (
+        written
+        or f"Decide at {script.at(test)} by numbers that all ranks share, such as those of averaged gradients."
+    )
 
 
 def _statement(tree: Tree, line: int) -> ast.stmt | None:

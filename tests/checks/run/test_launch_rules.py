@@ -221,6 +221,31 @@ def test_a_step_left_out_by_one_rank_that_missed_no_collective_is_no_exit(tell: 
     assert "took no step on it" in look.reason
 
 
+@pytest.mark.parametrize("part", [True, False])
+def test_weights_that_were_equal_before_a_step_was_left_out_say_nothing_of_later(
+    tell: Any, part: bool
+) -> None:
+    """Steps of equal numbers are other moments from there on; whether replicas came apart, the ends tell."""
+    story = skipping(tell, {2}, set(), kept=True)
+    story.text = SKIPS
+    for rank in story.ranks:
+        for n in range(3):
+            rank.add(
+                "batches",
+                Batch(rank.loaders["train"].id, 1, n, 8, tuple(range(8)), 0.001, rank.steps, rank.tick()),
+            )
+            story.step(rank.rank, (1.0, float(n)), backwards=1, exchanges=1)
+        for n in (0, 1, 6):
+            story.params(rank.rank, n, (1.0, 2.0, n + 0.5 * rank.rank * (n > 1)))
+        story.final(rank.rank, (1.0, 2.0, 9.0 + 0.5 * rank.rank * part))
+    look = story.observation("GRAD007")
+    assert look.state is (FLAGGED if part else CLEAN)
+    if part:
+        assert (
+            "Rank 0 drew batch 3 of epoch 0 and took no step on it, while rank 1 did" in look.hits[0].message
+        )
+
+
 @pytest.mark.parametrize(("text", "state"), [(SKIPS, FLAGGED), ("print()", CLEAN)])
 def test_as_many_steps_left_out_on_all_ranks_but_others(tell: Any, text: str, state: State) -> None:
     story = skipping(tell, {3}, {1})

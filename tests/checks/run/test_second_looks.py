@@ -249,7 +249,7 @@ def test_a_step_that_each_rank_decides_on_by_itself(
     tell: Any, guard: str, step: str, line: int, test: str, hint: str
 ) -> None:
     hit = left_otherwise(tell, GUARDED.format(guard=guard, step=step), line, alone=True)
-    assert f"Whether it runs, `train.py:10` decides by {test}" in hit.message
+    assert f"Whether a step is taken, `train.py:10` decides by {test}" in hit.message
     assert hint in hit.hint
     assert [p.line for p in hit.where[:2]] == [line, 10]
 
