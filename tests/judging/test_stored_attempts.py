@@ -17,6 +17,8 @@ from grader.report.audience import Audience
 from grader.report.json_report import from_json, to_json
 from grader.run.workspace import Workspace
 
+# Wrong figures are shown where they are computed now, and were where they are written.
+SHOWN_ELSEWHERE = ("EVAL010",)
 STORED = sorted((Path(__file__).parent / "fixtures").glob("*.tar.xz"))
 
 
@@ -55,6 +57,9 @@ def test_a_stored_attempt_gets_the_same_grade(archive: Path, tmp_path: Path) -> 
         for finding in said["findings"]:
             finding.pop("message"), finding.pop("hint")
             finding["details"].pop("explains", None), finding["details"].pop("milder", None)
+            if finding["code"] in SHOWN_ELSEWHERE:
+                for place in ("path", "line", "column", "end_line", "where"):
+                    finding.pop(place, None)
         if said["diagnosis"] is not None:
             told = said["diagnosis"]
             told.pop("hint"), told.pop("explanation")
