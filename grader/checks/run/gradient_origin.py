@@ -16,9 +16,9 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.phrases import ranks as ranks_of
 from grader.checks.run.end_counts import gradients_computed
+from grader.checks.run.equal_sums import equal
 from grader.checks.run.exchanges import MEETINGS
 from grader.checks.run.own_gradients import FEWEST_STEPS, AveragedStep, averaged_steps, averaging_ranks
-from grader.checks.run.replica_comparison import equal
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace, Step
 

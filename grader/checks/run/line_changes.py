@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from grader.checks.evidence import Evidence
+from grader.checks.run.equal_sums import equal
 from grader.checks.run.first_difference import GRADIENTS, WEIGHTS, FirstDifference, Manner
-from grader.checks.run.replica_comparison import equal
 from grader.checks.run.step_moments import first_apart, passes_at_steps
 from grader.model.call_site import Site
 from grader.model.line_change import LineChange

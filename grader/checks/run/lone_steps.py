@@ -12,6 +12,7 @@ from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.average_shares import average_shares
 from grader.checks.run.end_counts import gradients_computed
+from grader.checks.run.equal_sums import contains, equal
 from grader.checks.run.exchanges import MEETINGS
 from grader.checks.run.model_parts import mixed_parts
 from grader.checks.run.own_gradients import averaged_steps, averaging_ranks
@@ -19,8 +20,6 @@ from grader.checks.run.replica_comparison import (
     Comparison,
     compare_finals,
     compare_parameters,
-    contains,
-    equal,
     replicas_differ,
     trainers,
 )

@@ -11,8 +11,9 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.end_counts import end_count
+from grader.checks.run.equal_sums import equal
 from grader.checks.run.parallel_layout import Layout, Ranks, lines_told
-from grader.checks.run.replica_comparison import equal, trainers
+from grader.checks.run.replica_comparison import trainers
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
 

@@ -1,27 +1,21 @@
 """Compare what ranks held at the same moment: gradients as they were stepped with, and parameters afterwards.
 
 Only ranks that hold equal parts of a model by right are compared with each other (`parallel_layout`).
-
-With DDP equal to the bit; a hand-written average may round in another order, so a relative difference of 1e-5 of the
-fingerprint's size still counts as equal. Faults are several orders of magnitude larger.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from grader.checks.run.discarded_tensors import discarded
+from grader.checks.run.equal_sums import different
 from grader.checks.run.parallel_layout import Layout, sharding_wraps
 from grader.checks.run.step_moments import first_apart, passes_at_steps
 from grader.model.line_change import Sums
 from grader.model.trace import Final, RankTrace, Trace
-
-TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +77,7 @@ def in_parts_by_hand(trace: Trace) -> str:
         return hint
     pairs = [(a, b) for other in ranks[1:] for a, b in zip(ranks[0].finals, other.finals, strict=False)]
     differ = any(
-        a.names != b.names or _different(a.sums, b.sums) for a, b in pairs if len(a.sums) == len(b.sums)
+        a.names != b.names or different(a.sums, b.sums) for a, b in pairs if len(a.sums) == len(b.sums)
     )
     unlike = any(a.names != b.names for a, b in pairs)
     found = compare_gradients(trace), compare_parameters(trace)
@@ -133,7 +127,7 @@ def compare_finals(
     pairs = list(zip(first.finals, other.finals, strict=False))
     if not pairs or any(a.touched or b.touched or not _same_shape(a, b) for a, b in pairs):
         return None
-    return tuple((a.names[i], a.sums[i], b.sums[i]) for a, b in pairs for i in _different(a.sums, b.sums))
+    return tuple((a.names[i], a.sums[i], b.sums[i]) for a, b in pairs for i in different(a.sums, b.sums))
 
 
 def replicas_differ(trace: Trace) -> bool:
@@ -144,22 +138,6 @@ def replicas_differ(trace: Trace) -> bool:
     if incomparable(trace) or in_parts_by_hand(trace):
         return False
     return compare_parameters(trace).difference is not None
-
-
-def equal(a: Sums, b: Sums) -> bool:
-    """True when two fingerprints agree within the tolerance."""
-    return len(a) == len(b) and not _different(a, b)
-
-
-def contains(whole: Sums, part: Sums) -> bool:
-    """True when (nearly) all sums of one fingerprint are found in another that may hold more tensors, in any order."""
-    left = Counter(_rounded(x) for x in whole if x is not None)
-    wanted = Counter(_rounded(x) for x in part if x is not None)
-    return sum((wanted & left).values()) >= 0.9 * sum(wanted.values())
-
-
-def _rounded(value: float) -> str:
-    return f"{value:.4e}"
 
 
 def _same_shape(a: Final, b: Final) -> bool:
@@ -274,7 +252,7 @@ def _compare(ranks: Sequence[RankTrace], tables: Sequence[_Table]) -> Comparison
             if one.names != other.names or len(a) != len(b) or not any(x is not None for x in (*a, *b)):
                 continue
             compared.add(one.n)
-            indices = _different(a, b)
+            indices = different(a, b)
             if not indices:
                 continue
             differing.add(one.n)
@@ -290,18 +268,3 @@ def _compare(ranks: Sequence[RankTrace], tables: Sequence[_Table]) -> Comparison
 
 def _take(sums: Sums, indices: Sequence[int]) -> Sums:
     return tuple(sums[i] for i in indices)
-
-
-def _different(a: Sums, b: Sums) -> list[int]:
-    finite = [abs(x) for x in (*a, *b) if x is not None and math.isfinite(x)]
-    scale = max(finite, default=0.0)
-    return [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if not _close(x, y, scale)]
-
-
-def _close(x: float | None, y: float | None, scale: float) -> bool:
-    if x is None or y is None:
-        return x is y
-    if not (math.isfinite(x) and math.isfinite(y)):
-        return x == y or (math.isnan(x) and math.isnan(y))
-    # A sum near zero is a cancellation: its own size says nothing, the largest one's does.
-    return abs(x - y) <= max(TOLERANCE * max(abs(x), abs(y)), 0.1 * TOLERANCE * scale)

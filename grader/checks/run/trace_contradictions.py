@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.end_counts import end_count
+from grader.checks.run.equal_sums import contains, equal
 from grader.checks.run.gradient_origin import (
     made_up,
     met_when_watched,
@@ -19,7 +20,7 @@ from grader.checks.run.gradient_origin import (
     without_steps,
 )
 from grader.checks.run.kernel_counts import one_rank_works, silent_wire, too_many_steps
-from grader.checks.run.replica_comparison import contains, equal, sharded
+from grader.checks.run.replica_comparison import sharded
 from grader.checks.run.sample_labels import changing_labels
 from grader.checks.run.told_path import off_path
 from grader.checks.run.weights_origin import foreign_samples, pretended_samples, unlearned

@@ -240,15 +240,29 @@ def through_files(trace: Trace, begun: dict[int, tuple[float, ...]], script: Scr
 
 
 def _windows(rank: RankTrace, begun: tuple[float, ...]) -> list[tuple[float, float]]:
-    """From each of these times until the rank went on training."""
-    resumed = _training_times(rank)
-    return [(t, min((r for r in resumed if r > t), default=math.inf)) for t in begun]
+    """From each of these times until the rank went on training.
+
+    An update by hand is found by the next call of the model: by the first one of an evaluation, and it lies before it.
+    """
+    fed, resumed = _fed_times(rank), _training_times(rank)
+    calls = [e.t for e in rank.events("evaluation") if e.fields.get("op") == "begin"]
+    found = []
+    for begin in begun:
+        called = min((t for t in calls if t >= begin), default=begin)
+        first = begin if any(begin < t < called for t in fed) else called
+        found.append((begin, min((t for t in resumed if t > first), default=math.inf)))
+    return found
 
 
 def _training_times(rank: RankTrace) -> list[float]:
-    """When the rank drew training batches or took steps: what is reduced after one of these is training's again.
+    """When the rank was fed for training or took steps: what is reduced after one of these is training's again."""
+    return [*_fed_times(rank), *(s.t for s in rank.steps)]
+
+
+def _fed_times(rank: RankTrace) -> list[float]:
+    """When it drew training batches, or gave a model others.
 
     A pass is training's by what happened in it: the loader may serve an accuracy on the training set as well.
     """
     drawn = [b.t for p in passes_of(rank) if p.kind == "training" for b in p.batches]
-    return [*drawn, *(f.t for f in rank.feeds), *(s.t for s in rank.steps)]
+    return [*drawn, *(f.t for f in rank.feeds)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -218,6 +219,16 @@ def test_unequal_amounts_of_evaluation_without_a_collective(tell: Any) -> None:
     story = trained(tell)
     story.validate({0: range(30)}, num_replicas=None)
     story.validate({1: range(8)}, exhausted=False, num_replicas=None)
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_an_update_by_hand_that_the_evaluation_has_found_was_before_it(tell: Any) -> None:
+    """Where weights change by hand, the model's next call finds it: the first one of an evaluation, too."""
+    story = trained(tell)
+    story.validate({0: range(15), 1: range(15, 30)}, num_replicas=None, reduce="all_reduce")
+    for rank in story.ranks:
+        begun = next(e.t for e in rank.fields["others"] if e.kind == "evaluation")
+        rank.fields["steps"][-1] = replace(rank.fields["steps"][-1], t=begun - 1e-6)
     assert story.observation("EVAL001").state is CLEAN
 
 
