@@ -228,3 +228,8 @@ class Trace:
     def world_size(self) -> int:
         """Number of ranks that were started."""
         return len(self.ranks)
+
+    @property
+    def trainers(self) -> tuple[RankTrace, ...]:
+        """Ranks that took optimizer steps; a rank that only serves takes none."""
+        return tuple(rank for rank in self.ranks if rank.steps)

@@ -147,9 +147,8 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
     from grader.checks.run.early_leavers import skipped_step
     from grader.checks.run.left_loops import uneven_loop
-    from grader.checks.run.replica_comparison import trainers
 
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     completed = evidence.finished
     for stream in evidence.ledger.training:
         uneven = next((e for e in stream.epochs if _is_uneven(e) or _waits_alone(evidence, e)), None)
@@ -218,9 +217,9 @@ def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
 
 def _evened(trace: Trace) -> bool:
     """True when steps are equal after all (a cap by the script), or the replicas are at the end (`join()`)."""
-    from grader.checks.run.replica_comparison import compare_finals, equal_in_each_pass, trainers
+    from grader.checks.run.replica_comparison import compare_finals, equal_in_each_pass
 
-    ranks = trainers(trace)
+    ranks = trace.trainers
     if len(ranks) < 2:
         return False
     steps = {len(r.steps) for r in ranks}

@@ -174,10 +174,8 @@ def _family(script: Script, call: ast.Call) -> str:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag generators that are in the same state on all training ranks and are drawn from between steps."""
-    from grader.checks.run.replica_comparison import trainers
-
     # Ranks that hold parts of one model work on the same samples, and have to see them alike.
-    ranks_seen = evidence.ledger.layout.one_each(trainers(evidence.trace))
+    ranks_seen = evidence.ledger.layout.one_each(evidence.trace.trainers)
     states = [_states(r) for r in ranks_seen]
     if len(states) < 2 or not all(states):
         return not_observable("The random generators of two or more training ranks were not seen.")

@@ -264,9 +264,7 @@ def _group(evidence: Evidence, started: int) -> Hit | None:
 
 def _samplers(evidence: Evidence) -> Hit | None:
     """Training samplers that divide by another number than that of the ranks which train."""
-    from grader.checks.run.replica_comparison import trainers
-
-    training = trainers(evidence.trace)
+    training = evidence.trace.trainers
     count = len(training) or evidence.trace.world_size
     shares = evidence.ledger.num_shares
     ids = {

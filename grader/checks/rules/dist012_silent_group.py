@@ -85,9 +85,8 @@ def check_run(evidence: Evidence) -> Observation:
 def _idle(evidence: Evidence) -> list[int]:
     """Ranks that never computed a gradient where others did; nothing where optimizers step, whose rules see more."""
     from grader.checks.run.end_counts import gradients_computed
-    from grader.checks.run.replica_comparison import trainers
 
-    if trainers(evidence.trace) or not all(r.ended for r in evidence.trace.ranks):
+    if evidence.trace.trainers or not all(r.ended for r in evidence.trace.ranks):
         return []
     passes = {r.rank: gradients_computed(r) for r in evidence.trace.ranks}
     return [rank for rank, number in passes.items() if not number] if any(passes.values()) else []

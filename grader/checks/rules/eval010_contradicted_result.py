@@ -84,11 +84,11 @@ def _hit(evidence: Evidence, said: str, answers: dict[str, Answer]) -> Hit:
 
 def _ranks_apart(evidence: Evidence, files: tuple[str, ...]) -> str:
     """Whether ranks stepped with one gradient, as a sentence after a space: where weights are wrong that says much."""
-    from grader.checks.run.replica_comparison import compare_gradients, incomparable, trainers
+    from grader.checks.run.replica_comparison import compare_gradients, incomparable
 
     if not any(file.endswith(_OF_WEIGHTS) for file in files) or incomparable(evidence.trace):
         return ""
-    found, active = compare_gradients(evidence.trace), trainers(evidence.trace)
+    found, active = compare_gradients(evidence.trace), evidence.trace.trainers
     if len(active) < 2 or not found.num_steps:
         return ""
     if found.difference is None:

@@ -67,7 +67,6 @@ _STILL_HIGH = 0.3
 def check_run(evidence: Evidence) -> Observation:
     """Say how long and how fast training went, where a target is missed."""
     from grader.checks.run.learning_rates import curve, optimizer_places
-    from grader.checks.run.replica_comparison import trainers
     from grader.checks.run.score_reasons import reason_of
     from grader.checks.run.trace_contradictions import contradictions
     from grader.model.run import Ending
@@ -80,7 +79,7 @@ def check_run(evidence: Evidence) -> Observation:
     metric = next((m for m in asked if not m.reached(hidden[m.name], evidence.levels[m.name])), None)
     if metric is None:
         return verified("The saved weights reach what is asked for.", EvidenceKind.EVALUATION)
-    found = next((c for r in trainers(evidence.trace) if (c := curve(r)) is not None), None)
+    found = next((c for r in evidence.trace.trainers if (c := curve(r)) is not None), None)
     if (
         found is None
         or reason_of(evaluation, evidence.metrics, script) is not None

@@ -162,14 +162,13 @@ def check_run(evidence: Evidence) -> Observation:
         compare_parameters,
         in_parts_by_hand,
         incomparable,
-        trainers,
     )
     from grader.checks.run.sharded_exchanges import unreduced, whole_tensors_apart
     from grader.checks.run.step_moments import first_apart
     from grader.checks.run.unfinished_reductions import unfinished
     from grader.model.run import Ending
 
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     idle = idle_parts(evidence)
     if idle is not None:
         return flagged(idle)

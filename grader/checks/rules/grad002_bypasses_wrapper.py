@@ -204,7 +204,7 @@ def _before_the_wrap(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag inner forward passes in training, where they left gradients different."""
-    from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
+    from grader.checks.run.replica_comparison import compare_gradients, sharded
 
     wraps = [w for r in evidence.trace.ranks for w in r.wraps if w.kind in _WRAPPERS]
     if not wraps or sharded(evidence.trace):
@@ -212,7 +212,7 @@ def check_run(evidence: Evidence) -> Observation:
     bypasses = [(r.rank, e) for r in evidence.trace.ranks for e in r.events("bypass")]
     found = compare_gradients(evidence.trace)
     if not bypasses:
-        if len(trainers(evidence.trace)) < 2:
+        if len(evidence.trace.trainers) < 2:
             return not_observable("No optimizer step was seen on two ranks.")
         return verified("Every training forward pass went through the wrapper.")
     if found.num_steps and found.difference is None:

@@ -96,9 +96,7 @@ def _is_fallback(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag `DataParallel` on ranks that trained."""
-    from grader.checks.run.replica_comparison import trainers
-
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     if not active:
         return not_observable("No optimizer step was seen.")
     found = [(r.rank, w) for r in active for w in r.wraps if w.kind == "data_parallel"]

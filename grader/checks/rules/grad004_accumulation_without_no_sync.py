@@ -156,9 +156,9 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag several exchanging backward passes per step."""
     from statistics import median
 
-    from grader.checks.run.replica_comparison import sharded, trainers
+    from grader.checks.run.replica_comparison import sharded
 
-    active = [r for r in trainers(evidence.trace) if any(w.kind == "ddp" for w in r.wraps)]
+    active = [r for r in evidence.trace.trainers if any(w.kind == "ddp" for w in r.wraps)]
     if not active or sharded(evidence.trace):
         return not_observable("No model was wrapped in DDP.")
     if any(len({s.optimizer for s in r.steps}) > 1 for r in active):

@@ -164,9 +164,7 @@ def _plain(script: Script, value: ast.expr, depth: int) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag the flag where every parameter had a gradient at every step looked at."""
-    from grader.checks.run.replica_comparison import trainers
-
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     wraps = [(r, w) for r in active for w in r.wraps if w.kind == "ddp"]
     if not wraps:
         return not_observable("No model was wrapped in DDP.")

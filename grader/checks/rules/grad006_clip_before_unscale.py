@@ -259,12 +259,11 @@ def _is_scaled(script: Script, backward: ast.Call) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps that found nothing, and those after which no backward pass began with cleared gradients."""
     from grader.checks.run.gradient_clearing import cleared_early, never_cleared, stepped_on_nothing
-    from grader.checks.run.replica_comparison import trainers
 
     bare = stepped_on_nothing(evidence)
     if bare:
         return flagged(cleared_early(evidence.script, bare))
-    passed = [(r, s) for r in trainers(evidence.trace) for s in r.steps if s.empty or s.kept]
+    passed = [(r, s) for r in evidence.trace.trainers for s in r.steps if s.empty or s.kept]
     if not passed and (clipped := _seen_scaled(evidence)) is not None:
         return clipped
     if not passed:

@@ -139,7 +139,7 @@ def check_run(evidence: Evidence) -> Observation:
         if apart is not None:
             return flagged(apart)
         return not_observable(no_copies(evidence, "there are no replicas to compare"))
-    active = replicas.trainers(evidence.trace)
+    active = evidence.trace.trainers
     if len(active) < 2:
         return not_observable("No optimizer step was seen on two ranks.")
     during = replicas.compare_parameters(evidence.trace)

@@ -217,10 +217,9 @@ def _hit(script: Script, average: Average, what: str, hint: str, fix: Fix | None
 def check_run(evidence: Evidence) -> Observation:
     """Confirm that the collectives which the text is flagged for were called while steps were taken."""
     from grader.checks.run.line_changes import scale
-    from grader.checks.run.replica_comparison import trainers
     from grader.checks.run.scaled_losses import scaled_loss
 
-    if not (active := trainers(evidence.trace)):
+    if not (active := evidence.trace.trainers):
         return not_observable("No optimizer steps were seen.")
     if (scaled := scaled_loss(evidence)) is not None:
         return flagged(scaled)

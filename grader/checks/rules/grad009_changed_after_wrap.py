@@ -256,11 +256,11 @@ def _converted(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag modules inside DDP whose parameters are no longer those that were wrapped."""
     from grader.checks.run.changed_models import changed_models, exchange_stopped
-    from grader.checks.run.replica_comparison import sharded, trainers
+    from grader.checks.run.replica_comparison import sharded
 
     if sharded(evidence.trace):
         return not_observable("The model is sharded, not wrapped in DDP.")
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     changed = [r for r in wrapped if r.events("changed")]
     if not changed:

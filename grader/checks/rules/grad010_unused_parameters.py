@@ -150,7 +150,6 @@ def _reads_by_name(script: Script, owner: ast.ClassDef) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about gradients that never came."""
     from grader.checks.run.exception_places import exception_places
-    from grader.checks.run.replica_comparison import trainers
     from grader.checks.run.unfinished_reductions import COMPLAINT, without_gradient
 
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
@@ -163,7 +162,7 @@ def check_run(evidence: Evidence) -> Observation:
         if COMPLAINT in str(e.fields.get("message", ""))
     ]
     if not failed:
-        if len([r for r in trainers(evidence.trace) if len(r.steps) > 1]) < len(wrapped):
+        if len([r for r in evidence.trace.trainers if len(r.steps) > 1]) < len(wrapped):
             return not_observable(
                 "No second step through DDP was seen, which is where a missing gradient shows."
             )

@@ -220,12 +220,11 @@ def _sharded_later(script: Script, optimizer: ast.Call, owners: list[ast.expr]) 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks whose optimizers never met a gradient."""
     from grader.checks.run.gradient_clearing import stepped_on_nothing
-    from grader.checks.run.replica_comparison import trainers
     from grader.checks.run.unheld_parameters import left_out
 
     if stepped_on_nothing(evidence):
         return not_observable("Gradients were cleared before the steps, so none was seen at any of them.")
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     looked = [
         (r, s) for r in active for s in r.steps if s.num_params is not None and s.num_missing is not None
     ]

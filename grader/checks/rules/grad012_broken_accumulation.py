@@ -151,9 +151,7 @@ def _divided_by(script: Script, backward: ast.Call, number: ast.expr) -> ast.Bin
 
 def check_run(evidence: Evidence) -> Observation:
     """Confirm in the run that every backward pass began from nothing, where the text says so."""
-    from grader.checks.run.replica_comparison import trainers
-
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     steps = [s for r in active for s in r.steps if s.empty is not None and (s.backwards or 0) > 1]
     if not steps:
         return not_observable("No step was seen that several backward passes lead to.")

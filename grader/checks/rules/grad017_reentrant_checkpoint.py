@@ -104,7 +104,6 @@ def _flag(script: Script, call: ast.Call, name: str) -> object:
 def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about a parameter that came twice."""
     from grader.checks.run.exception_places import exception_places
-    from grader.checks.run.replica_comparison import trainers
 
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:
@@ -113,7 +112,7 @@ def check_run(evidence: Evidence) -> Observation:
         (r, e) for r in wrapped for e in r.events("exception") if _TWICE in str(e.fields.get("message", ""))
     ]
     if not failed:
-        if not trainers(evidence.trace):
+        if not evidence.trace.trainers:
             return not_observable("No step through DDP was seen.")
         return verified("DDP met every parameter once per backward pass.")
     calls = [c for c in evidence.script.all_calls() if name_of(c) in ("checkpoint", "checkpoint_sequential")]

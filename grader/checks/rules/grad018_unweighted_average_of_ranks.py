@@ -57,9 +57,9 @@ _RATIO = 1.25
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which most steps average over clearly unequal numbers of samples."""
-    from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
+    from grader.checks.run.replica_comparison import compare_gradients, sharded
 
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     if len(active) < 2 or sharded(evidence.trace):
         return not_observable("No steps of two ranks with whole gradients were seen.")
     averaged = compare_gradients(evidence.trace)

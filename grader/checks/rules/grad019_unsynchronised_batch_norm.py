@@ -98,11 +98,10 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _kept_apart(evidence: Evidence) -> Hit | None:
     """Ranks that put the metrics of their parts together, each with running statistics of its own."""
-    from grader.checks.run.replica_comparison import trainers
     from grader.checks.run.validation_passes import combining, divided_passes
 
     script, ledger = evidence.script, evidence.ledger
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     wraps = [w for r in active for w in r.wraps if w.kind == "ddp" and w.num_batchnorm]
     if len(active) < 2 or not wraps or brings_together(script):
         return None
@@ -128,11 +127,9 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag statistics that stay apart, and plain BatchNorm over tiny batches on GPUs."""
     from statistics import median
 
-    from grader.checks.run.replica_comparison import trainers
-
     if (kept := _kept_apart(evidence)) is not None:
         return flagged(kept)
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     wraps = [(r, w) for r in active for w in r.wraps if w.kind == "ddp" and w.num_batchnorm]
     if len(active) < 2 or not wraps:
         return not_observable("No model with BatchNorm was trained in DDP by several ranks.")

@@ -78,13 +78,12 @@ _RULES = {"linear": lambda k: k, "sqrt": sqrt}
 def check_run(evidence: Evidence) -> Observation:
     """Compare the peak rate with what the task's rules give for the batch that was used."""
     from grader.checks.run.learning_rates import batches, curve, endless_warm_up, set_back
-    from grader.checks.run.replica_comparison import trainers
     from grader.model.run import Ending
 
     asked = evidence.expected
     if not asked.scaling or asked.base_learning_rate is None or asked.base_batch_size is None:
         return verified("The task does not ask for a rate that follows the batch.")
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     curves = [c for r in ranks if (c := curve(r)) is not None]
     total = sum(batches(evidence.trace).values())
     if not curves or not total:
@@ -183,9 +182,7 @@ def _left_hit(evidence: Evidence, first: LearningRateCurve, told: str, fits: str
 
 def _by_ranks(evidence: Evidence, scale: float, allowed: dict[str, float]) -> list[ast.AST]:
     """What multiplies the rate by the number of ranks, where that is what it grew by and no rule gives that."""
-    from grader.checks.run.replica_comparison import trainers
-
-    if abs(scale / len(trainers(evidence.trace)) - 1) >= _SAME:
+    if abs(scale / len(evidence.trace.trainers) - 1) >= _SAME:
         return []
     if any(abs(scale / a - 1) < _SAME for a in allowed.values()):
         return []

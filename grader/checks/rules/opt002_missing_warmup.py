@@ -67,11 +67,10 @@ def check_run(evidence: Evidence) -> Observation:
         optimizer_places,
         set_back,
     )
-    from grader.checks.run.replica_comparison import trainers
 
     if not evidence.expected.warmup:
         return verified("The task does not ask for a warm-up.")
-    found = next((c for r in trainers(evidence.trace) if (c := curve(r)) is not None), None)
+    found = next((c for r in evidence.trace.trainers if (c := curve(r)) is not None), None)
     if found is None or len(found.rates) < 2 * _MIN_STEPS:
         return not_observable("Too few optimizer steps were seen to tell how the learning rate began.")
     if set_back(found) and set_back_rate(evidence.script) is not None:

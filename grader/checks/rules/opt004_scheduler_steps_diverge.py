@@ -187,11 +187,11 @@ def _inside(script: Script, node: ast.AST, loop: ast.AST) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks had different rates."""
     from grader.checks.run.learning_rates import same
-    from grader.checks.run.replica_comparison import sharded, trainers
+    from grader.checks.run.replica_comparison import sharded
     from grader.checks.run.step_moments import first_apart
     from grader.model.run import Ending
 
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")
     if sharded(evidence.trace) and len({len(s.lr) for r in ranks for s in r.steps[:1]}) > 1:

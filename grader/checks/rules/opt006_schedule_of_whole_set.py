@@ -148,10 +148,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
     from grader.checks.run.learning_rates import curve, schedule_lengths, steps_between_moves
-    from grader.checks.run.replica_comparison import trainers
     from grader.checks.run.schedule_ends import bounce, idle_end, left_behind
 
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     if not evidence.finished:
         return not_observable("The run did not come to its end, and its schedule neither.")
     if len(ranks) < 2:

@@ -172,9 +172,8 @@ def _every_step(script: Script, draw: Draw, call: ast.Call) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag lines whose barriers or small reductions come about once per step."""
     from grader.checks.run.call_counts import calls_of
-    from grader.checks.run.replica_comparison import trainers
 
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")
     if min(len(r.steps) for r in ranks) < _MIN_STEPS:

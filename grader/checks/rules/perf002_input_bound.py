@@ -54,10 +54,8 @@ _MIN_STEPS = 20
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which every training rank waits for data most of the time."""
-    from grader.checks.run.replica_comparison import trainers
-
-    ranks = [r for r in trainers(evidence.trace) if len(r.steps) >= _MIN_STEPS]
-    if not ranks or len(ranks) < len(trainers(evidence.trace)):
+    ranks = [r for r in evidence.trace.trainers if len(r.steps) >= _MIN_STEPS]
+    if not ranks or len(ranks) < len(evidence.trace.trainers):
         return not_observable("Too few steps were taken to tell how long they waited for data.")
     shares = {r.rank: _share(r) for r in ranks}
     told = listed(f"{share:.0%} on rank {rank}" for rank, (share, _) in shares.items())

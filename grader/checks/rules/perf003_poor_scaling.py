@@ -52,11 +52,10 @@ _NO_FASTER = 1.1
 def check_run(evidence: Evidence) -> Observation:
     """Compare the run's time with one rank's."""
     from grader.checks.run.repeated_passes import repeated_passes
-    from grader.checks.run.replica_comparison import trainers
     from grader.model.run import Ending
 
     calibration = evidence.calibration
-    ranks = len(trainers(evidence.trace))
+    ranks = len(evidence.trace.trainers)
     if evidence.record.ending is not Ending.COMPLETED:
         return not_observable("The run did not come to its end.")
     if ranks < 2:
@@ -71,7 +70,7 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable(unseen)
     if not evidence.ledger.training:
         return not_observable("How many samples were trained on is not known.")
-    samples = sum(step.samples for rank in trainers(evidence.trace) for step in rank.steps)
+    samples = sum(step.samples for rank in evidence.trace.trainers for step in rank.steps)
     if calibration is None or not calibration.one_rank_s or not calibration.one_rank_samples or not samples:
         return not_observable("The starting script's time on one rank has not been measured on this machine.")
     on_gpu = evidence.profile != "cpu"

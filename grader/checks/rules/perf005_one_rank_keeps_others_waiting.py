@@ -66,9 +66,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Compare what ranks do between their steps."""
     from statistics import median
 
-    from grader.checks.run.replica_comparison import trainers
-
-    between = {rank.rank: _between(rank) for rank in trainers(evidence.trace)}
+    between = {rank.rank: _between(rank) for rank in evidence.trace.trainers}
     if len(between) < 2 or min(len(gaps) for gaps, _ in between.values()) < _MIN_STEPS:
         return not_observable("Too few steps were taken on two ranks to compare what lies between them.")
     for rank, (gaps, trained_s) in between.items():

@@ -15,7 +15,6 @@ from grader.checks.run.early_leavers import skipped_step
 from grader.checks.run.first_difference import WEIGHTS, FirstDifference, Manner
 from grader.checks.run.learning_rates import same
 from grader.checks.run.line_changes import first_difference
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.run.step_moments import first_apart
 from grader.checks.source.averages_by_hand import cause_by_hand
 from grader.checks.source.causes import fresh_models, lines, stands_at
@@ -51,7 +50,7 @@ class DriftCause:
 def divergence_cause(evidence: Evidence) -> DriftCause:
     """Seen line by line; else read in the text: what changes weights, or without a wrapper, where they were made."""
     script = evidence.script
-    wrap = first_known([w.site for r in trainers(evidence.trace) for w in r.wraps])
+    wrap = first_known([w.site for r in evidence.trace.trainers for w in r.wraps])
     hint = BEFORE_THE_WRAP if wrap is not None else to_send(script)
     changed = lines(script, changed_apart(script))
     seen = first_difference(evidence)
@@ -101,7 +100,7 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
 
 def _rates_apart(evidence: Evidence) -> DriftCause | None:
     """Ranks step with different learning rates: which, and what in the text makes them so."""
-    first, *others = active = trainers(evidence.trace)
+    first, *others = active = evidence.trace.trainers
     together = first_apart(active)
     for other in others:
         for a, b in zip(first.steps[:together], other.steps, strict=False):
@@ -122,7 +121,7 @@ def _rates_apart(evidence: Evidence) -> DriftCause | None:
 
 def _left_out(evidence: Evidence) -> DriftCause | None:
     """A step that one rank alone left out, and the test by which it did."""
-    active, script = trainers(evidence.trace), evidence.script
+    active, script = evidence.trace.trainers, evidence.script
     left = skipped_step(evidence) if first_apart(active) is not None else None
     site = first_known([step.site for rank in active for step in rank.steps[:1]])
     test = deciding_test(script, site.path, site.line) if site is not None else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.rule import Observation, not_observable, not_reached
 from grader.checks.run.end_counts import end_count
-from grader.checks.run.replica_comparison import trainers
 from grader.model.call_site import Site
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace
@@ -84,7 +83,7 @@ def unseen(evidence: Evidence, reason: str) -> Observation:
 
 def _none(evidence: Evidence) -> bool:
     """Whether each forward pass of every rank was one of training, and no reported figure says otherwise."""
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     if not ranks or evidence.record.ending is not Ending.COMPLETED or evidence.ledger.validation:
         return False
     evaluation = evidence.evaluation

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.loader_passes import passes_of
-from grader.checks.run.replica_comparison import trainers
 from grader.model.trace import RankTrace
 
 _NEARLY_ALL = 0.9
@@ -35,7 +34,7 @@ def unused_samples(evidence: Evidence) -> tuple[FedSamples, ...]:
     training = {stream.site for stream in evidence.ledger.training}
     if len(training) != 1:
         return ()
-    found = [_fed(evidence, rank) for rank in trainers(evidence.trace)]
+    found = [_fed(evidence, rank) for rank in evidence.trace.trainers]
     return tuple(one for one in found if one is not None and one.num_fed < _NEARLY_ALL * one.num_drawn)
 
 
@@ -58,7 +57,7 @@ def validation_samples(evidence: Evidence) -> tuple[SharedSamples, ...]:
         for sample in event.fields.get("hashes") or ()
     }
     found = []
-    for rank in trainers(evidence.trace) if scored else ():
+    for rank in evidence.trace.trainers if scored else ():
         fed = [sample for feed in rank.feeds for sample in feed.hashes]
         shared = sum(sample in scored for sample in fed)
         if shared >= max(_FEWEST_SHARED, _SHARED * len(fed)):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks, told_once
 from grader.checks.rule import Hit
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines
 from grader.checks.source.cleared_gradients import cleared_in_part, steps_on_cleared
 from grader.checks.source.script import Script
@@ -30,7 +29,7 @@ def stepped_on_nothing(evidence: Evidence) -> Looks:
     read = any(True for _ in steps_on_cleared(evidence.script))
     looked = [
         (rank, step)
-        for rank in trainers(evidence.trace)
+        for rank in evidence.trace.trainers
         for step in rank.steps
         if step.grads and step.backwards and (any(step.own) if step.own else read)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import ranks
 from grader.checks.rule import Hit
-from grader.checks.run.replica_comparison import sharded, trainers
+from grader.checks.run.replica_comparison import sharded
 from grader.checks.source.unsent_weights import shards_of_different_models
 from grader.model.trace import RankTrace
 
@@ -14,7 +14,7 @@ _SENDING = ("broadcast", "scatter")
 
 def different_models(evidence: Evidence) -> Hit | None:
     """Shards of different models, where the text says how they came about and the run does not speak against it."""
-    active, script = trainers(evidence.trace), evidence.script
+    active, script = evidence.trace.trainers, evidence.script
     found = shards_of_different_models(script)
     if found is None or len(active) < 2 or not sharded(evidence.trace):
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.end_counts import end_count
-from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
+from grader.checks.run.replica_comparison import compare_gradients, sharded
 from grader.model.run import RankRecord
 from grader.model.trace import RankTrace
 
@@ -44,7 +44,7 @@ def too_many_steps(trace: RankTrace, record: RankRecord) -> str:
 def one_rank_works(evidence: Evidence) -> str:
     """Ranks that tell of equal work, of which one computed and another hardly did."""
     used = {record.rank: record.cpu_s for record in evidence.record.ranks}
-    told = {rank.rank: rank for rank in trainers(evidence.trace) if rank.rank in used}
+    told = {rank.rank: rank for rank in evidence.trace.trainers if rank.rank in used}
     if evidence.profile != "cpu" or len(told) < 2:
         return ""
     busy, idle = max(told, key=used.__getitem__), min(told, key=used.__getitem__)
@@ -68,7 +68,7 @@ def one_rank_works(evidence: Evidence) -> str:
 def silent_wire(evidence: Evidence) -> str:
     """Gradients said to be averaged, over a wire that carried too little for that."""
     measured = evidence.record.loopback_bytes
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     sizes = [_gradient_bytes(r) for r in active]
     if (
         measured is None

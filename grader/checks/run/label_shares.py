@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
-from grader.checks.run.replica_comparison import trainers
 from grader.model.trace import RankTrace, Trace
 
 _FEWEST_STEPS = 8
@@ -34,7 +33,7 @@ class LabelShares:
 
 def apart_by_label(trace: Trace) -> LabelShares | None:
     """Ranks that met other classes than each other at nearly all steps that were looked at; None where they did not."""
-    ranks = Layout.of(trace).one_each(trainers(trace))
+    ranks = Layout.of(trace).one_each(trace.trainers)
     if len(ranks) < 2:
         return None
     met = [_by_step(rank) for rank in ranks]

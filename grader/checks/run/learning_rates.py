@@ -13,7 +13,6 @@ from statistics import median
 
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.script import Script
 from grader.model.finding import Location
 from grader.model.trace import Event, RankTrace, Step, Trace
@@ -128,7 +127,7 @@ def batches(trace: Trace) -> dict[int, int]:
     Ranks that hold parts of one model work on the same samples, and the first of them stands for all.
     """
     found = {}
-    for rank in Layout.of(trace).one_each(trainers(trace)):
+    for rank in Layout.of(trace).one_each(trace.trainers):
         drawn = Counter[int]()
         for batch in rank.batches:
             drawn[batch.step] += batch.size
@@ -142,7 +141,7 @@ def batches(trace: Trace) -> dict[int, int]:
 
 def batch_levels(trace: Trace) -> tuple[int, ...]:
     """Samples of all ranks in a step, as often as a script changes them: each held for some steps, smallest first."""
-    of_ranks = [[s.samples for s in rank.steps] for rank in Layout.of(trace).one_each(trainers(trace))]
+    of_ranks = [[s.samples for s in rank.steps] for rank in Layout.of(trace).one_each(trace.trainers)]
     totals = [sum(one) for one in zip(*of_ranks, strict=False)]
     held = {total for total, steps in groupby(totals) if total and len(list(steps)) >= _FEWEST_HELD}
     return tuple(sorted(held))
@@ -151,7 +150,7 @@ def batch_levels(trace: Trace) -> tuple[int, ...]:
 def loaders_in_step(trace: Trace) -> int:
     """Loaders that most steps take a batch from, of the rank where these are most; 0 where no loader tells."""
     found = 0
-    for rank in trainers(trace):
+    for rank in trace.trainers:
         drawn: dict[int, set[int]] = {}
         for one in passes_of(rank):
             for batch in one.batches if one.kind == "training" else ():
@@ -176,7 +175,7 @@ def steps_between_moves(rank: RankTrace) -> int:
 
 def endless_warm_up(trace: Trace) -> tuple[int, int] | None:
     """Steps of a warm-up that ended too late, and those that it was given; None where there is none."""
-    for rank in trainers(trace):
+    for rank in trace.trainers:
         given = -(-len(rank.steps) // steps_between_moves(rank))
         for event in rank.events("lr_scheduler"):
             length = event.fields.get("length")

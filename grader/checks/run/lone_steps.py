@@ -21,7 +21,6 @@ from grader.checks.run.replica_comparison import (
     compare_finals,
     compare_parameters,
     replicas_differ,
-    trainers,
 )
 from grader.checks.source.averages_by_hand import cause_by_hand
 from grader.checks.source.causes import lines
@@ -64,7 +63,7 @@ def beside_equal_gradients(evidence: Evidence, found: Comparison, held: str) -> 
 
 def _held_back(evidence: Evidence) -> Hit | None:
     """Steps that followed nothing but backward passes without averaging, after which the replicas are apart."""
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     found = compare_parameters(evidence.trace)
     held = [
         [s for s in r.steps if s.synced is False and s.backwards and s.backwards == s.unsynced]
@@ -98,7 +97,7 @@ def _held_back(evidence: Evidence) -> Hit | None:
 
 def _scored_alone(evidence: Evidence) -> Hit | None:
     """One rank took steps that no other did, on a model of its own, and that model is what was scored."""
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     scored = evidence.evaluation.sums if evidence.evaluation is not None else ()
     holders = [r for r in active if any(contains(scored, f.sums) for f in r.finals if f.sums)]
     if len(active) < 2 or len(holders) != 1:
@@ -185,7 +184,7 @@ def _exchange(rank: RankTrace) -> tuple[str, Site | None]:
 
 def _between_the_looks(evidence: Evidence, found: Comparison, held: str) -> Hit | None:
     """An average by hand that the text shows to miss steps, where replicas are apart though what was seen was equal."""
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     ended = (compare_finals(*pair) for pair in evidence.ledger.layout.pairs(active))
     if any(r.wraps for r in active) or not (replicas_differ(evidence.trace) or any(ended)):
         return None

@@ -13,7 +13,6 @@ from grader.checks.rule import Hit
 from grader.checks.run.end_counts import end_count
 from grader.checks.run.equal_sums import equal
 from grader.checks.run.parallel_layout import Layout, Ranks, lines_told
-from grader.checks.run.replica_comparison import trainers
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
 
@@ -57,7 +56,7 @@ def idle_parts(evidence: Evidence) -> Hit | None:
     layout = evidence.ledger.layout
     if evidence.record.ending is not Ending.COMPLETED or not (layout.divided or layout.by_hand):
         return None
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     stepping = {r.rank for r in active}
     idle = {
         r.rank: passes
@@ -91,7 +90,7 @@ def mixed_parts(evidence: Evidence) -> Hit | None:
     """Different parts of one tensor that stepped with one and the same gradient: it was averaged over its parts."""
     layout = evidence.ledger.layout
     for model in layout.models if layout.divided else ():
-        held = [r for r in trainers(evidence.trace) if r.rank in model]
+        held = [r for r in evidence.trace.trainers if r.rank in model]
         if len(held) < 2:
             continue
         one, two = held[:2]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.run.replica_comparison import incomparable, trainers
+from grader.checks.run.replica_comparison import incomparable
 from grader.model.trace import RankTrace, Step
 
 FEWEST_STEPS = 7
@@ -24,7 +24,7 @@ class AveragedStep:
 
 def averaging_ranks(evidence: Evidence) -> tuple[RankTrace, ...]:
     """Those whose gradients should be one and the same, nothing where there are not several."""
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     return ranks if len(ranks) > 1 and not incomparable(evidence.trace) else ()
 
 

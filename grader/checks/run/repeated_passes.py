@@ -8,7 +8,6 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines
 from grader.checks.source.schedules import steps_of_whole_set
 from grader.model.finding import EvidenceKind
@@ -20,7 +19,7 @@ _ROUNDING = 0.12
 def repeated_passes(evidence: Evidence) -> Hit | None:
     """What is wrong with the number of steps of an epoch; None where nothing is."""
     reported = evidence.evaluation.reported if evidence.evaluation is not None else None
-    ranks, total = len(trainers(evidence.trace)), evidence.ledger.num_train
+    ranks, total = len(evidence.trace.trainers), evidence.ledger.num_train
     counted = next(iter(steps_of_whole_set(evidence.script)), None)
     if reported is None or not reported.epochs or not total or ranks < 2 or counted is None:
         return None
@@ -35,7 +34,7 @@ def repeated_passes(evidence: Evidence) -> Hit | None:
         f"times the work, and {ranks} ranks need as long for it as one.",
         hint="Count the batches of the loader, which knows its share: `len(loader)`.",
         where=lines(script, [counted]),
-        ranks=tuple(rank.rank for rank in trainers(evidence.trace)),
+        ranks=tuple(rank.rank for rank in evidence.trace.trainers),
         details={"epochs": epochs, "passes": round(passes, 2)},
         evidence=EvidenceKind.TRACE,
     )

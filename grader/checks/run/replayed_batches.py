@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.loader_passes import RankPass, passes_of
-from grader.checks.run.replica_comparison import trainers
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
 
@@ -36,7 +35,7 @@ class ReplayedBatches:
 
 def replayed_batches(evidence: Evidence) -> tuple[ReplayedBatches, ...]:
     """Ranks whose models met the batches of one shuffled pass again, in the same order."""
-    found = (_replayed(rank) for rank in trainers(evidence.trace))
+    found = (_replayed(rank) for rank in evidence.trace.trainers)
     return tuple(one for one in found if one is not None)
 
 

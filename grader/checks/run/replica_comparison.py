@@ -50,11 +50,6 @@ class Comparison:
 _NOTHING = Comparison(0, 0, -1, -1, None, ())
 
 
-def trainers(trace: Trace) -> tuple[RankTrace, ...]:
-    """Ranks that took optimizer steps; a rank that only serves takes none."""
-    return tuple(rank for rank in trace.ranks if rank.steps)
-
-
 def sharded(trace: Trace) -> bool:
     """True where parameters are split among ranks, so that fingerprints differ by design."""
     return any(map(sharding_wraps, trace.ranks)) or any(f.sharded for r in trace.ranks for f in r.finals)
@@ -72,7 +67,7 @@ def in_parts_by_hand(trace: Trace) -> str:
     Where all of them hold the same weights, each has a whole model, whatever it exchanges.
     """
     hint = Layout.of(trace).by_hand
-    ranks = trainers(trace)
+    ranks = trace.trainers
     if not hint or len(ranks) < 2:
         return hint
     pairs = [(a, b) for other in ranks[1:] for a, b in zip(ranks[0].finals, other.finals, strict=False)]
@@ -89,7 +84,7 @@ def compare_gradients(trace: Trace) -> Comparison:
 
     Where ranks step in different iterations, those of the same iteration: after equal numbers of backward passes.
     """
-    ranks = trainers(trace)
+    ranks = trace.trainers
     apart = first_apart(ranks) is not None
     held: list[_Table] = []
     for rank in ranks:
@@ -107,13 +102,13 @@ def compare_gradients(trace: Trace) -> Comparison:
 
 def compare_parameters(trace: Trace) -> Comparison:
     """Compare parameters as the next forward pass after a step found them."""
-    ranks = trainers(trace)
+    ranks = trace.trainers
     return _among_copies(trace, ranks, [_parameters(r) for r in ranks], _compare_at_moments)
 
 
 def equal_in_each_pass(trace: Trace) -> bool:
     """Whether parameters were compared at the same steps of the same passes, and were equal at all of them."""
-    ranks = trainers(trace)
+    ranks = trace.trainers
     return _equal_by_pass(ranks, [_parameters(r) for r in ranks]) is not None
 
 

@@ -15,7 +15,7 @@ from grader.checks.phrases import count, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.model_memory import model_memory
 from grader.checks.run.parallel_layout import SHARDING
-from grader.checks.run.replica_comparison import sharded, trainers
+from grader.checks.run.replica_comparison import sharded
 from grader.checks.source.causes import lines
 from grader.checks.source.withheld_exchanges import Withheld
 from grader.model.call_site import Site
@@ -27,7 +27,7 @@ _OFF = 1e-4
 
 def unreduced(evidence: Evidence, told: Iterable[Withheld]) -> Hit | None:
     """Steps with gradients that no other rank had a part in, where the text says what held them back."""
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     causes = list(told)
     if len(active) < 2 or not causes or not sharded(evidence.trace):
         return None
@@ -49,7 +49,7 @@ def unreduced(evidence: Evidence, told: Iterable[Withheld]) -> Hit | None:
 
 def whole_tensors_apart(evidence: Evidence) -> Hit | None:
     """Tensors that a sharded model left whole on every rank, stepped with gradients that nobody averaged."""
-    active = trainers(evidence.trace)
+    active = evidence.trace.trainers
     if len(active) < 2 or not any(w.kind in SHARDING for r in active for w in r.wraps):
         return None
     first, *others = active

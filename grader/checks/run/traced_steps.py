@@ -13,7 +13,6 @@ from grader.checks.run.replica_comparison import (
     compare_parameters,
     in_parts_by_hand,
     incomparable,
-    trainers,
 )
 
 _TO_THE_END = 1 << 30
@@ -25,7 +24,7 @@ _BETWEEN = 32
 def steps_to_trace(evidence: Evidence) -> tuple[int, int] | None:
     """First and last step (from 0) in which models came to differ, for a second look to see; None: none is needed."""
     trace = evidence.trace
-    active = trainers(trace)
+    active = trace.trainers
     if incomparable(trace) or len(active) < 2 or in_parts_by_hand(trace):
         return None
     found = compare_gradients(trace), compare_parameters(trace)

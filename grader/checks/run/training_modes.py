@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
-from grader.checks.run.replica_comparison import trainers
 from grader.model.call_site import Site
 from grader.model.trace import Event
 
@@ -60,7 +59,7 @@ class EvaluationModeSteps:
 
 def evaluation_mode_steps(evidence: Evidence) -> EvaluationModeSteps | None:
     """All of a run; None where there was none."""
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     steps = {r.rank: tuple(s.n for s in r.steps if s.evaluation_mode) for r in ranks}
     asleep = [r for r in ranks if steps[r.rank]]
     if not asleep:
@@ -85,7 +84,7 @@ def _epochs(evidence: Evidence, rank: int, steps: tuple[int, ...]) -> set[int]:
     if stream is None:
         return set()
     begun = [(s.start_t, epoch.number) for epoch in stream.epochs for s in epoch.shards if s.rank == rank]
-    times = {s.n: s.t for r in trainers(evidence.trace) if r.rank == rank for s in r.steps}
+    times = {s.n: s.t for r in evidence.trace.trainers if r.rank == rank for s in r.steps}
     starts = [t for t, _ in begun]
     places = {bisect_right(starts, times[n]) for n in steps}
     return {begun[place - 1][1] for place in places if place}

@@ -13,7 +13,6 @@ from statistics import fmean
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
-from grader.checks.run.replica_comparison import trainers
 from grader.model.trace import RankTrace
 
 UNTRAINED_LOSS = math.log(10)
@@ -42,7 +41,7 @@ def unlearned(evidence: Evidence) -> str:
     scored = (
         evidence.evaluation.hidden.get("loss") if classifies and evidence.evaluation is not None else None
     )
-    ranks = trainers(evidence.trace)
+    ranks = evidence.trace.trainers
     if scored is None or scored <= 0 or not ranks:
         return ""
     if all(_trained_before(rank, 0.5 * scored if _scales_loss(evidence) else 0.0) for rank in ranks):
@@ -105,7 +104,7 @@ def foreign_samples(evidence: Evidence) -> str:
 
 def pretended_samples(evidence: Evidence) -> str:
     """Samples that differ by their indices and not in what the models were given."""
-    ranks = [_Looks(rank, _training_loaders(evidence, rank.rank)) for rank in trainers(evidence.trace)]
+    ranks = [_Looks(rank, _training_loaders(evidence, rank.rank)) for rank in evidence.trace.trainers]
     for one, two in combinations(ranks, 2):
         steps = sorted(one.given.keys() & two.given.keys())
         drawn = sum(len(one.drawn[n] & two.drawn[n]) for n in steps)
