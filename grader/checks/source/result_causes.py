@@ -50,7 +50,7 @@ _MESSAGE_FORMULA = (
     "Hand it on in messages: in each of `world_size - 1` rounds `dist.isend` one chunk to the next rank, while "
     "`dist.irecv` takes another from the rank before."
 )
-_PLACE = re.compile(r"\b([\w./-]+\.py):(\d+)\b")
+_PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)\b")
 
 
 def cause_of(script: Script, said: str) -> Cause:
