@@ -179,9 +179,7 @@ def _own_runs(size: int, row: dict[str, Any] | None) -> str:
     if not low <= row["updates"] <= high:
         return f"{at} take {said} updates; the table says {row['updates']:,}."
     if not min(losses) * 0.99 <= row["loss"] <= max(losses) * 1.1:
-        return (
-            f"{at} end at a loss of {min(losses):.3f} to {max(losses):.3f}; the table says {row['loss']:.3f}."
-        )
+        return f"{at} end at a loss of {min(losses):.3f} to {max(losses):.3f}; the table says {row['loss']:.3f}."
     return ""
 
 
@@ -220,6 +218,4 @@ def _stopping(rows: dict[int, dict[str, Any]], told: list[dict[str, Any]]) -> An
             return f"{stops}, which still changed the loss by {changes[-1]:.2%}{rose}."
         return ""
 
-    return _each(
-        rows, ask, "losses.csv", "Training ends with the first epoch that changes the loss by under 0.1 %"
-    )
+    return _each(rows, ask, "losses.csv", "Training ends with the first epoch that changes the loss by under 0.1 %")

@@ -55,9 +55,7 @@ def _kept_bytes(batch_size: int) -> int:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         # Held until the bytes are counted: memory that is given back is handed out again under the same address.
-        loss = F.cross_entropy(
-            model(torch.zeros(batch_size, 1, 28, 28)), torch.zeros(batch_size, dtype=torch.long)
-        )
+        loss = F.cross_entropy(model(torch.zeros(batch_size, 1, 28, 28)), torch.zeros(batch_size, dtype=torch.long))
     total = sum(kept.values())
     del loss
     return total
@@ -98,9 +96,7 @@ def _throughput(rows: dict[int, dict[str, Any]], run: dict[str, float]) -> Answe
     if seconds > run["wall_s"] + 1:
         return (0.0, f"The table adds up to {seconds:.2f} s in a run of {run['wall_s']:.2f} s.", file)
     if run["samples"] and images > run["samples"] * 1.02:
-        said = (
-            f"The table counts {images:,} images; in its training steps the run used {run['samples']:,.0f}."
-        )
+        said = f"The table counts {images:,} images; in its training steps the run used {run['samples']:,.0f}."
         return (0.0, said, file)
     if not run["samples"]:
         return (None, "No training steps were seen that the table could be held against.", file)
@@ -110,11 +106,7 @@ def _throughput(rows: dict[int, dict[str, Any]], run: dict[str, float]) -> Answe
     small, large = (rows[size]["images_per_s"] for size in (2, 64))
     if large <= small:
         said = f"By the table a batch of 64 trains {large:,.0f} images/s and a batch of 2 {small:,.0f}"
-        return (
-            0.0,
-            f"{said}: on no device we know is that so. Time whole steps, after a few to warm up.",
-            file,
-        )
+        return (0.0, f"{said}: on no device we know is that so. Time whole steps, after a few to warm up.", file)
     said = f"Batch sizes 2, 4 and 64 train {small:,.0f}, {rows[4]['images_per_s']:,.0f} and {large:,.0f} images/s"
     return (1.0, f"{said}.", file)
 
@@ -125,11 +117,7 @@ def _contradicted(size: int, row: dict[str, Any], run: dict[str, float]) -> str:
     if row["images"] > num_steps * size * 1.02:
         made = f"{num_steps:,.0f} steps of that size" if num_steps else "no step of that size"
         return f"Batch size {size} was timed over {row['images']:,} images by the table; the run made {made}."
-    told, seen, quick = (
-        row["seconds"] * size / row["images"],
-        run[f"step_s_of_{size}"],
-        run[f"quick_step_s_of_{size}"],
-    )
+    told, seen, quick = row["seconds"] * size / row["images"], run[f"step_s_of_{size}"], run[f"quick_step_s_of_{size}"]
     if quick / _TOO_QUICK <= told <= seen * _TOO_SLOW:
         return ""
     by_clock = f"by the clock beside the script it took {seen if told > seen else quick:.2g} s"
@@ -142,9 +130,7 @@ def _states(rows: dict[int, dict[str, Any]]) -> Answer:
     wanted = {"weights": weights, "gradients": weights, "optimizer": 2 * weights}
     wrong = []
     for name, want in wanted.items():
-        got = next(
-            (rows[size][name] for size in BATCH_SIZES if abs(rows[size][name] - want) > 0.01 * want), None
-        )
+        got = next((rows[size][name] for size in BATCH_SIZES if abs(rows[size][name] - want) > 0.01 * want), None)
         if got is not None:
             times = {"weights": "4 bytes for each parameter", "gradients": "as many as the weights"}
             why = times.get(name, "Adam keeps two more values for each parameter")
@@ -176,11 +162,7 @@ def _activations(rows: dict[int, dict[str, Any]]) -> Answer:
     if not 25 < growth < 40:
         said = f"From batch size 2 to 64 the activations grow by a factor of {growth:.1f}"
         return (0.5, f"{said}; they are proportional to the batch.", "memory.csv")
-    return (
-        1.0,
-        f"Activations grow with the batch, to {rows[64]['activations']:,} bytes at 64 images.",
-        "memory.csv",
-    )
+    return (1.0, f"Activations grow with the batch, to {rows[64]['activations']:,} bytes at 64 images.", "memory.csv")
 
 
 def _allocator(rows: dict[int, dict[str, Any]], run: dict[str, float]) -> Answer:
@@ -189,9 +171,7 @@ def _allocator(rows: dict[int, dict[str, Any]], run: dict[str, float]) -> Answer
         return (None, "There is no GPU here, so there is no allocator to ask.", "memory.csv")
     states = row["weights"] + row["gradients"] + row["optimizer"]
     if not states or row["peak"] < states:
-        said = (
-            f"A peak of {row['peak']:,} bytes is less than weights, gradients and state together, {states:,}"
-        )
+        said = f"A peak of {row['peak']:,} bytes is less than weights, gradients and state together, {states:,}"
         return (0.0, f"{said}.", "memory.csv")
     if row["peak"] > seen * 1.01:
         said = f"memory.csv has a peak of {row['peak']:,} bytes; the allocator never handed out more than {seen:,.0f}"
