@@ -109,7 +109,8 @@ def compare_parameters(trace: Trace) -> Comparison:
 def equal_in_each_pass(trace: Trace) -> bool:
     """Whether parameters were compared at the same steps of the same passes, and were equal at all of them."""
     ranks = trace.trainers
-    return _equal_by_pass(ranks, [_parameters(r) for r in ranks]) is not None
+    held = [_parameters(r) for r in ranks]
+    return _equal_by_pass(ranks, held, _compare(ranks, held)) is not None
 
 
 def compare_finals(
@@ -187,16 +188,18 @@ def _compare_at_moments(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> C
     """
     found = _compare(ranks, held)
     if found.difference is not None and len({len(r.steps) for r in ranks}) > 1:
-        return _equal_by_pass(ranks, held) or found
+        return _equal_by_pass(ranks, held, found) or found
     return found
 
 
-def _equal_by_pass(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> Comparison | None:
+def _equal_by_pass(
+    ranks: Sequence[RankTrace], held: Sequence[_Table], by_number: Comparison
+) -> Comparison | None:
     """The comparison at equal steps of the same passes; None where that finds a difference, or nothing to compare.
 
     What was equal while equal numbers of steps were the same moments says nothing of later: then the ends decide.
     """
-    found, apart = _compare(ranks, _by_pass(ranks, held)), _compare(ranks, held).difference
+    found, apart = _compare(ranks, _by_pass(ranks, held)), by_number.difference
     if not found.num_steps or found.difference is not None:
         return None
     later = apart is None or found.last >= apart.step

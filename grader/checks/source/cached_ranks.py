@@ -13,7 +13,7 @@ from grader.checks.source.causes import CauseInText
 from grader.checks.source.collectives import INIT
 from grader.checks.source.early_ranks import ASKING, JOINED, order_of, paths_to
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Function, ancestors, end
+from grader.checks.source.syntax_nodes import Function, end, steps_up
 from grader.model.fix import Edit, Fix
 
 _CACHES = ("functools.lru_cache", "functools.cache")
@@ -98,13 +98,10 @@ def _surely(script: Script, path: tuple[ast.AST, ...]) -> bool:
     """Whether nothing on the way decides if a path is gone; what stands at module level runs."""
     for node in path:
         tree = script.names.tree(node)
-        function, child = tree.function(node), node
-        for above in ancestors(tree.parent, node) if function is not None else ():
-            if above is function:
-                break
-            if isinstance(above, _CHOOSING) and child is not above.test:
-                return False
-            child = above
+        function = tree.function(node)
+        around = steps_up(tree.parent, node, function) if function is not None else ()
+        if any(isinstance(above, _CHOOSING) and child is not above.test for child, above in around):
+            return False
     return True
 
 

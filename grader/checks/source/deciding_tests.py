@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 from grader.checks.source.script import Script
 from grader.checks.source.shared_stops import decided_together, done_together
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, ancestors
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, ancestors, earlier_in_block, steps_up
 from grader.checks.source.syntax_tree import Tree
 
 _EXITS = (ast.Continue, ast.Break, ast.Return)
@@ -18,17 +19,14 @@ def deciding_test(script: Script, path: str, line: int) -> ast.If | None:
     statement = _statement(tree, line) if tree is not None else None
     if tree is None or statement is None:
         return None
-    child: ast.AST = statement
     before: ast.If | None = None
-    for above in ancestors(tree.parent, statement):
+    for child, above in steps_up(tree.parent, statement):
         if isinstance(above, ast.If) and child is not above.test:
             return above
-        for block in (getattr(above, name, None) for name in ("body", "orelse", "finalbody")):
-            if before is None and isinstance(block, list) and child in block:
-                before = next((s for s in reversed(block[: block.index(child)]) if _ends(s)), None)
+        if before is None:
+            before = next((s for s in reversed(earlier_in_block(tree.parent, child)) if _ends(s)), None)
         if isinstance(above, (*LOOPS, *FUNCTIONS)):
             break
-        child = above
     return before
 
 
@@ -55,5 +53,5 @@ def _statement(tree: Tree, line: int) -> ast.stmt | None:
     return max(found, key=lambda n: len([*ancestors(tree.parent, n)]), default=None)
 
 
-def _ends(statement: ast.AST) -> bool:
+def _ends(statement: ast.AST) -> TypeGuard[ast.If]:
     return isinstance(statement, ast.If) and isinstance(statement.body[-1], _EXITS)

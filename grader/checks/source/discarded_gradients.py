@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS, name_of, start, walk
+from grader.checks.source.syntax_nodes import LOOPS, ancestors, name_of, start, walk
 
 _DERIVATIVES = ("torch.autograd.grad", "torch.func.grad", "torch.func.grad_and_value", "torch.func.vjp")
 _HOOKS = ("register_hook", "register_post_accumulate_grad_hook", "register_full_backward_hook")
@@ -106,14 +106,8 @@ def _is_false(node: ast.expr) -> bool:
 
 def _around(script: Script, outer: ast.AST, node: ast.AST) -> list[ast.AST]:
     """Loops and tests around a node within a round, innermost first."""
-    tree = script.names.tree(node)
-    found: list[ast.AST] = []
-    child, above = node, tree.parent.get(node)
-    while above is not None and child is not outer and above is not outer:
-        if isinstance(above, (*LOOPS, ast.If, ast.IfExp, ast.Try)):
-            found.append(above)
-        child, above = above, tree.parent.get(above)
-    return found
+    around = ancestors(script.names.tree(node).parent, node, outer) if node is not outer else ()
+    return [above for above in around if isinstance(above, (*LOOPS, ast.If, ast.IfExp, ast.Try))]
 
 
 def _conditional(script: Script, outer: ast.AST, clear: ast.AST) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Function, literal, name_of, walk
 from grader.checks.source.training_loops import DDP
@@ -51,7 +52,7 @@ def forwarded_calls(script: Script) -> Iterator[ForwardedCall]:
 def around_the_wrapper(script: Script, found: ForwardedCall) -> tuple[str, str]:
     """What such a call does, as a sentence, and what to write."""
     owner = ast.unparse(found.call.func.value) if isinstance(found.call.func, ast.Attribute) else "model"
-    given = ", ".join(map(ast.unparse, (*found.call.args, *(k.value for k in found.call.keywords))))
+    given = ", ".join(map(ast.unparse, arguments_of(found.call)))
     method = found.method.name
     says = (
         f"{script.at(found.call)} calls `{method}` on the wrapper, which has none: its `__getattr__` "

@@ -7,6 +7,7 @@ import copy
 import re
 from collections.abc import Iterable, Iterator
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
@@ -22,7 +23,7 @@ def late_bound_hook(script: Script) -> CauseInText | None:
     """The first one that exchanges what the loop's variable stands for; None where the text has none."""
     for tree in script.trees:
         for call in tree.called_like(_REGISTERS.search):
-            for given in (*call.args, *(k.value for k in call.keywords)):
+            for given in arguments_of(call):
                 found = _late(script, tree, call, given)
                 if found is not None:
                     return _cause(script, call, *found)
@@ -92,7 +93,7 @@ def _own(closure: _Closure) -> set[str]:
 def _exchanges(script: Script, tree: Tree, closure: _Closure, name: str) -> Iterable[ast.AST]:
     """Calls of a closure that exchange something among ranks, and are given what the name stands for."""
     for call in tree.calls_within(closure):
-        parts = [*call.args, *(k.value for k in call.keywords)]
+        parts = [*arguments_of(call)]
         if isinstance(call.func, ast.Attribute):
             parts.append(call.func.value)
         used = any(isinstance(n, ast.Name) and n.id == name for p in parts for n in ast.walk(p))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
@@ -80,7 +81,7 @@ def _compared(node: ast.expr) -> Iterable[tuple[ast.expr, ast.expr]]:
         sides = [node.left, node.comparators[0]]
     elif isinstance(node, ast.Call) and name_of(node) in _COMPARING:
         of = [node.func.value] if isinstance(node.func, ast.Attribute) and name_of(node) == "eq" else []
-        sides = [*of, *node.args, *(k.value for k in node.keywords)][:2]
+        sides = [*of, *arguments_of(node)][:2]
     if len(sides) == 2 and not any(isinstance(side, ast.Constant) for side in sides):
         yield sides[0], sides[1]
         yield sides[1], sides[0]

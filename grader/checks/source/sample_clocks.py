@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.causes import CauseInText, made_of_rank
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.rate_causes import rates_given, set_by_hand
@@ -77,7 +78,7 @@ def _behind(script: Script, node: ast.AST) -> Iterator[ast.expr]:
     if isinstance(node, ast.Call):
         for made in script.values.origins(node.func):
             if isinstance(made, ast.Call) and script.graph.built_class(made) is not None:
-                yield from (*made.args, *(k.value for k in made.keywords))
+                yield from arguments_of(made)
     elif isinstance(node, ast.Attribute):
         for made in script.values.origins(node.value):
             owner = script.graph.built_class(made)

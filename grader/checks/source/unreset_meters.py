@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from grader.checks.source.call_arguments import arguments_of
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, Function, ancestors, start, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, Function, start, steps_up, walk
 from grader.checks.source.training_loops import Draw
 
 _EMPTYING = ("__init__", "clear", "copy_", "fill_", "reset", "reset_", "zero_")
@@ -60,10 +61,7 @@ def _counts(script: Script, read: ast.Name | ast.Attribute) -> Iterator[Cause]:
     made = [d.node for d in bound if d.kind == "assign" and d.value is not None]
     loops = [_passed_by(script, read, one) for one in made]
     loop = loops[0] if loops else None
-    handed = any(
-        script.graph.targets(c) and name in map(ast.unparse, (*c.args, *(k.value for k in c.keywords)))
-        for c in tree.calls
-    )
+    handed = any(script.graph.targets(c) and name in map(ast.unparse, arguments_of(c)) for c in tree.calls)
     if loop is None or None in loops or handed or len(made) < len([d for d in bound if d.kind != "augment"]):
         return
     if any(_sets_back(n, name) and loop in _around(script, n) for n in ast.walk(tree.root)):
@@ -174,15 +172,11 @@ def _around(script: Script, node: ast.AST, depth: int = 0) -> set[ast.AST]:
     """Loops around a node, also those around calls of its function."""
     tree = script.names.tree(node)
     function: Function | None = tree.function(node)
-    loops: set[ast.AST] = set()
-    child = node
-    for above in ancestors(tree.parent, node):
-        if above is function:
-            break
-        # What a loop goes over is made before its first round.
-        if isinstance(above, LOOPS) and child is not getattr(above, "iter", None):
-            loops.add(above)
-        child = above
+    # What a loop goes over is made before its first round.
+    around = steps_up(tree.parent, node, function)
+    loops: set[ast.AST] = {
+        a for child, a in around if isinstance(a, LOOPS) and child is not getattr(a, "iter", None)
+    }
     for site in script.graph.sites(function) if function is not None and depth < _MAX_DEPTH else ():
         loops |= _around(script, site.call, depth + 1)
     return loops
