@@ -181,9 +181,9 @@ class StandstillWatch:
     @property
     def told(self) -> str:
         """A sentence on how far each rank has come with its collectives, "" where they don't say."""
+        known = [rank.rank for rank in self._ranks if rank.rank in self._look or not rank.alive]
         return tell(
-            {rank: seen.record for rank, seen in self._look.items()},
-            {r: self._spec.name(r) for r in self._look},
+            {rank: seen.record for rank, seen in self._look.items()}, {r: self._spec.name(r) for r in known}
         )
 
     def report(self) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _waits_for(record: FlightRecord | None) -> GroupRecord | None:
 
 def on_device(record: FlightRecord | None) -> bool:
     """Whether collectives run on a GPU, whose waiting shows in no processor time."""
-    return any(group.group.startswith("nccl:") for group in record or ())
+    return any(group.group.startswith("nccl") for group in record or ())
 
 
 def stuck(rank: int, records: Mapping[int, FlightRecord | None]) -> bool:
@@ -123,14 +123,17 @@ def tell(records: Mapping[int, FlightRecord | None], name: Mapping[int, str]) ->
     """A sentence: which collective each rank is in, and how far the others have come; "" where nobody waits.
 
     Args:
-        records: of all ranks that live; name: what they are called.
+        records: of all ranks that live; name: what they are called, and those that have ended.
     """
     waited = next((group for record in records.values() if (group := _waits_for(record)) is not None), None)
     if waited is None or waited.first is None:
         return ""
     parts = []
-    for rank, record in sorted(records.items()):
-        theirs = _of_group(record, waited.group)
+    for rank in sorted(name):
+        if rank not in records:
+            parts.append(f"{name[rank]} has ended")
+            continue
+        theirs = _of_group(records[rank], waited.group)
         if theirs is None:
             continue
         if theirs.first is not None:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,16 +153,25 @@ def _waiting(
     held = held_by(rank.rank, records) if not named else None
     if held is not None and held.lines:
         # Where it waits says nothing: what it waits for was begun elsewhere, at a line that may be of some ranks only.
-        stack = tuple(
-            StackFrame(str(Path(spec.submission_dir, path)), line, function)
-            for path, line, function in held.lines
-        )
+        stack = _begun(spec, held.lines, stack)
     frames = [_frame(spec, frame) for frame in stack[:_LONGEST_STACK]]
     return {
         "frames": frames,
         "operation": held.operation if held is not None else named,
         "site": next((frame for frame in frames if frame["in_submission"]), None),
     }
+
+
+def _begun(
+    spec: LaunchSpec, lines: Iterable[tuple[str, int, str]], now: Sequence[StackFrame]
+) -> tuple[StackFrame, ...]:
+    """The stack where something was begun: the lines that are known, and what called the outermost of them."""
+    known = tuple(
+        StackFrame(str(Path(spec.submission_dir, path)), line, function) for path, line, function in lines
+    )
+    outermost = (known[-1].path, known[-1].function)
+    around = next((i for i, frame in enumerate(now) if (frame.path, frame.function) == outermost), len(now))
+    return (*known, *now[around + 1 :])
 
 
 def _failure(spec: LaunchSpec, words: LastWords | None) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from grader.launch.blocking_call import blocking_call
 from grader.launch.processes import catches, send
-from grader.probe.collectives import COLLECTIVES
+from grader.probe.collective_names import COLLECTIVES
 
 # A real-time signal: schedulers and training frameworks use SIGUSR1 and SIGUSR2 themselves.
 STACK_SIGNAL = signal.SIGRTMAX - 2

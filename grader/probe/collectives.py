@@ -17,61 +17,12 @@ from typing import Any
 
 from grader.probe import backward_passes, code_locations, events, layouts, models, traffic
 from grader.probe.code_locations import CodeLocation
+from grader.probe.collective_names import COLLECTIVES, METHODS
 from grader.probe.patches import guarded, outermost, replace, skip_compiling, within
 from grader.probe.process_groups import holders
 from grader.probe.told_calls import number_if_told
 from grader.probe.writer import writer
 
-COLLECTIVES = (
-    "all_reduce",
-    "all_reduce_coalesced",
-    "all_gather",
-    "all_gather_coalesced",
-    "all_gather_into_tensor",
-    "all_gather_object",
-    "all_to_all",
-    "all_to_all_single",
-    "barrier",
-    "batch_isend_irecv",
-    "broadcast",
-    "broadcast_object_list",
-    "gather",
-    "gather_object",
-    "irecv",
-    "isend",
-    "monitored_barrier",
-    "recv",
-    "recv_object_list",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-    "scatter",
-    "scatter_object_list",
-    "send",
-    "send_object_list",
-)
-
-_METHODS = {
-    "allgather": "all_gather",
-    "allgather_base": "all_gather_into_tensor",
-    "allgather_coalesced": "all_gather_coalesced",
-    "allgather_into_tensor_coalesced": "all_gather_into_tensor",
-    "allreduce": "all_reduce",
-    "allreduce_coalesced": "all_reduce_coalesced",
-    "alltoall": "all_to_all",
-    "alltoall_base": "all_to_all_single",
-    "barrier": "barrier",
-    "broadcast": "broadcast",
-    "gather": "gather",
-    "recv": "recv",
-    "reduce": "reduce",
-    "reduce_scatter": "reduce_scatter",
-    "reduce_scatter_base": "reduce_scatter_tensor",
-    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor",
-    "scatter": "scatter",
-    "send": "send",
-}
-"""A process group's own names → those of `torch.distributed`."""
 _STORE_CALLS = ("get", "multi_get", "set", "multi_set", "add", "append", "wait")
 _HOOK = 0x6C65  # any number that nobody else takes: a group keeps one hook for each
 _REDUCER = "torch/nn/parallel/distributed.py"
@@ -153,7 +104,7 @@ def _issued(method: str, tensors: Any, frame: FrameType, group: Any) -> None:
     """A group was given something to do by nobody's name, in that frame."""
     if _of_the_wrapper(frame):
         return
-    name = _METHODS.get(method.removeprefix("_"), method)
+    name = METHODS.get(method.removeprefix("_"), method)
     site = code_locations.here(frame)
     n = number_if_told(name, site)
     among = _among(group)
@@ -175,10 +126,11 @@ def _of_the_wrapper(frame: FrameType | None) -> bool:
 
 def _before(group: Any, call: Any) -> None:
     """A group's hook, before anything that it is given to do; `group` is a weak reference to it."""
-    frame = sys._getframe(1)
+    frame = sys._getframe().f_back
     # Straight from C++ in a backward pass, or from the wrapper: DDP's reducer, which runs too often to be told of. It
-    # is asked first, and by the namespace, which costs least.
-    if id(frame.f_globals) in _quiet or within("collective"):
+    # is asked first, and by the namespace, which costs least. On a GPU, backward passes run in threads of torch's own,
+    # where no line of Python lies beneath.
+    if frame is None or id(frame.f_globals) in _quiet or within("collective"):
         return
     _asked(call, frame, group)
 
@@ -225,8 +177,8 @@ def _method(name: str) -> Any:
     def make(original: Any) -> Any:
         @functools.wraps(original)
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            frame = sys._getframe(1)
-            if id(frame.f_globals) not in _quiet and not within("collective"):
+            frame = sys._getframe().f_back
+            if frame is not None and id(frame.f_globals) not in _quiet and not within("collective"):
                 _issued(name, args[:1], frame, self)
             return original(self, *args, **kwargs)
 
@@ -277,7 +229,7 @@ def install() -> None:
         for maker in ("_new_process_group_helper", "split_group"):
             replace(holders(maker), maker, _after_made)
     else:
-        for method in (*_METHODS, "_allgather_base", "_reduce_scatter_base"):
+        for method in (*METHODS, "_allgather_base", "_reduce_scatter_base"):
             if hasattr(group, method):
                 replace([group], method, _method(method))
     for name in _STORE_CALLS:

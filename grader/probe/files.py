@@ -35,7 +35,7 @@ def shown(path: str) -> tuple[str, bool]:
     return full, False
 
 
-def _note_file(op: str, path: Any, frame: FrameType) -> None:
+def _note_file(op: str, path: Any, frame: FrameType | None) -> None:
     global _num_files
     if _num_files >= _MAX_FILES or not isinstance(path, (str, bytes, os.PathLike)):
         return
@@ -50,7 +50,7 @@ def _note_file(op: str, path: Any, frame: FrameType) -> None:
 
 
 @guarded("open")
-def _opened(args: tuple[Any, ...], frame: FrameType) -> None:
+def _opened(args: tuple[Any, ...], frame: FrameType | None) -> None:
     path, mode, flags = args[0], args[1], args[2]
     process_access.note_path(path, frame)
     writing = any(c in mode for c in "wax+") if isinstance(mode, str) else bool(flags & _WRITING)
@@ -59,21 +59,21 @@ def _opened(args: tuple[Any, ...], frame: FrameType) -> None:
 
 
 @guarded("rename")
-def _renamed(args: tuple[Any, ...], frame: FrameType) -> None:
+def _renamed(args: tuple[Any, ...], frame: FrameType | None) -> None:
     _note_file("rename", args[1], frame)
 
 
 @guarded("mkdir")
-def _made(args: tuple[Any, ...], frame: FrameType) -> None:
+def _made(args: tuple[Any, ...], frame: FrameType | None) -> None:
     _note_file("mkdir", args[0], frame)
 
 
 @guarded("remove")
-def _removed(args: tuple[Any, ...], frame: FrameType) -> None:
+def _removed(args: tuple[Any, ...], frame: FrameType | None) -> None:
     _note_file("remove", args[0], frame)
 
 
-def note_process(op: str, target: str, frame: FrameType) -> None:
+def note_process(op: str, target: str, frame: FrameType | None) -> None:
     """Write that a process is being started."""
     global _num_processes
     _num_processes += 1
@@ -83,7 +83,7 @@ def note_process(op: str, target: str, frame: FrameType) -> None:
 
 
 @guarded("subprocess")
-def _ran(args: tuple[Any, ...], frame: FrameType) -> None:
+def _ran(args: tuple[Any, ...], frame: FrameType | None) -> None:
     command = args[1] if len(args) > 1 else args[0]
     if isinstance(command, (list, tuple)):
         command = " ".join(os.fsdecode(part) for part in command[:6])
@@ -91,8 +91,8 @@ def _ran(args: tuple[Any, ...], frame: FrameType) -> None:
 
 
 @guarded("fork")
-def _forked(_args: tuple[Any, ...], frame: FrameType) -> None:
-    above: FrameType | None = frame
+def _forked(_args: tuple[Any, ...], frame: FrameType | None) -> None:
+    above = frame
     for _ in range(8):
         if above is None:
             break
@@ -102,7 +102,7 @@ def _forked(_args: tuple[Any, ...], frame: FrameType) -> None:
     note_process("fork", "", frame)
 
 
-_HOOKS: dict[str, Callable[[tuple[Any, ...], FrameType], None]] = {
+_HOOKS: dict[str, Callable[[tuple[Any, ...], FrameType | None], None]] = {
     "open": _opened,
     "os.rename": _renamed,
     "os.mkdir": _made,
@@ -132,6 +132,6 @@ def install(output_dir: str) -> None:
     def listen(event: str, args: tuple[Any, ...]) -> None:
         hook = hooks.get(event)
         if hook is not None:
-            hook(args, frame_of(1))
+            hook(args, frame_of().f_back)  # None in threads that run no Python function of anybody's
 
     sys.addaudithook(listen)

@@ -28,6 +28,7 @@ from typing import Any
 
 from grader.probe import backward_passes, code_locations
 from grader.probe.code_locations import CodeLocation
+from grader.probe.collective_names import METHODS
 from grader.probe.patches import guarded
 
 MOST_BYTES = 1 << 16
@@ -37,10 +38,8 @@ _MOST_RECENT = 32
 _MOST_NAMES = 32
 _MOST_RANKS = 1024
 _MOST_LINES = 8
-# One recorder for each: the second one is named for all backends but NCCL's, whose own it never shows.
-_RECORDERS = ("_dump_nccl_trace", "_dump_fr_trace")
 # Names below `torch.distributed` → those that scripts write.
-_NAMES = {
+_NAMES = METHODS | {
     "_all_gather_base": "all_gather_into_tensor",
     "_reduce_scatter_base": "reduce_scatter_tensor",
     "all_reduce_barrier": "barrier",
@@ -94,26 +93,33 @@ def _ours() -> bool:
 
 def collectives() -> list[dict[str, Any]]:
     """What the recorders of this process hold, group by group."""
-    import torch
+    import torch.distributed as dist
 
-    members = _members()
-    # Older versions of torch, and those built without CUDA, lack one or both.
-    dumps = (getattr(torch._C._distributed_c10d, name, None) for name in _RECORDERS)
-    found = [
-        group
-        for dump in dumps
-        if dump is not None
-        for group in summary(_loads(dump(includeStackTraces=True)), members)
-    ]
+    world = dist.distributed_c10d._world
+    members = {
+        str(name): sorted(world.pg_group_ranks.get(group, ())) for group, name in world.pg_names.items()
+    }
+    found = [group for dump in _recorded(world.pg_names) for group in summary(_loads(dump), members)]
     # Those that are waited for first: they must not fall off the end.
     return sorted(found, key=lambda group: group["first"] is None)[:_MOST_GROUPS]
 
 
-def _members() -> dict[str, list[int]]:
-    import torch.distributed as dist
+def _recorded(groups: Iterable[Any]) -> Iterator[bytes]:
+    """What each recorder of this process holds; older versions of torch, and those built without CUDA, have fewer.
 
-    world = dist.distributed_c10d._world
-    return {name: sorted(world.pg_group_ranks.get(group, ())) for group, name in world.pg_names.items()}
+    NCCL's first implementation has one of its own. The others had one together until each got its own, by its name.
+    """
+    from torch._C import _distributed_c10d as c10d
+
+    if hasattr(c10d, "_dump_nccl_trace"):
+        yield c10d._dump_nccl_trace(includeStackTraces=True)
+    if not hasattr(c10d, "_dump_fr_trace"):
+        return
+    if not hasattr(c10d, "FlightRecorderHook"):
+        yield c10d._dump_fr_trace(includeStackTraces=True)
+        return
+    for backend in {group._get_backend(kind).name() for group in groups for kind in group._device_types}:
+        yield c10d._dump_fr_trace(includeStackTraces=True, backend=backend)
 
 
 def summary(dump: Mapping[str, Any], members: Mapping[str, list[int]]) -> list[dict[str, Any]]:
@@ -164,7 +170,7 @@ def _plain(entry: Mapping[str, Any]) -> list[Any]:
 
 def _name(entry: Mapping[str, Any]) -> str:
     """`all_reduce` for `nccl:all_reduce`."""
-    name: str = entry["profiling_name"].partition(":")[2]
+    name: str = entry["profiling_name"].partition(":")[2].lower()
     return _NAMES.get(name, name)
 
 

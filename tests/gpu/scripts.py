@@ -85,7 +85,10 @@ torch.cuda.set_device(0)
 
 
 def keep():
-    told = torch._C._distributed_c10d._dump_nccl_trace_json()
+    c10d = torch._C._distributed_c10d
+    # Since it has hooks for it, NCCL's second implementation is the one that is used, and its recorder is a common one.
+    hooked = hasattr(c10d, "FlightRecorderHook")
+    told = c10d._dump_fr_trace_json(backend="nccl2") if hooked else c10d._dump_nccl_trace_json()
     with open(os.path.join(os.environ["OUTPUT_DIR"], f"collectives{dist.get_rank()}.json"), "wb") as file:
         file.write(told)
 
@@ -102,6 +105,7 @@ if dist.get_rank() == 0:
     dist.all_reduce(wide)
 print(json.dumps(wide.sum().item()))
 dist.barrier()
+torch.cuda.synchronize()
 """
 """Rank 1 leaves out the fourth sum; rank 0 waits for it, where scripts wait for a GPU. NCCL's own records are kept."""
 

@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from grader.launch.deadlock import Snapshot, Standstill, stands_still
-from grader.launch.flight_records import FlightRecord, held_by, read_answer, read_groups, stuck, tell
+from grader.launch.flight_records import (
+    FlightRecord,
+    held_by,
+    on_device,
+    read_answer,
+    read_groups,
+    stuck,
+    tell,
+)
 from grader.launch.stacks import StackFrame, operation
 from grader.model.run import Ending
 from grader.probe import backward_passes
@@ -78,6 +86,35 @@ def test_a_spinning_rank_and_one_that_never_comes_are_named_with_their_collectiv
     assert [rank.waiting.site.line for rank in ran.record.ranks if rank.waiting and rank.waiting.site] == [
         11,
         13,
+    ]
+
+
+def test_what_a_thread_of_torchs_own_began_stands_in_the_function_that_went_backward(
+    launch: Launch, start: str
+) -> None:
+    """As on a GPU: no line of Python lies beneath the call, and the stack shows where the script went on to."""
+    script = start + (
+        "import _thread\n"
+        "def train():\n"
+        "    torch.ones(1, requires_grad=True).sum().backward()\n"
+        "    if rank == 0:\n"
+        "        _thread.start_new_thread(dist.group.WORLD.allreduce, ([torch.ones(8)],))\n"
+        "        spin(1000)\n"
+        "train()\n"
+        "dist.distributed_c10d._get_default_store().get('never')\n"
+    )
+    ran = launch(script, **SHORT)
+    assert ran.record.ending is Ending.DEADLOCKED, (ran.record.ending_reason, ran.err(0), ran.err(1))
+    waiting = ran.record.ranks[0].waiting
+    assert waiting is not None
+    lines = script.splitlines()
+    begun, called = (
+        1 + lines.index("    torch.ones(1, requires_grad=True).sum().backward()"),
+        1 + lines.index("train()"),
+    )
+    assert [(frame.line, frame.function) for frame in waiting.frames] == [
+        (begun, "train"),
+        (called, "<module>"),
     ]
 
 
@@ -249,6 +286,17 @@ def test_a_dump_of_a_real_gpu_is_read() -> None:
     )
 
 
+def test_a_dump_of_nccls_second_implementation_is_read() -> None:
+    """On an H100 under NCCL 2.30.7; rank 1 left out the fourth sum, and its barrier let it go on to its end."""
+    dump = json.loads((RECORDED / "nccl2_of_an_h100_rank0.json").read_text())
+    records = {0: _told(*dump["entries"])}
+    assert stuck(0, records)
+    assert on_device(records[0])
+    assert tell(records, {0: "rank 0", 1: "rank 1"}) == (
+        "Rank 0 is in its 4th all_reduce of 8 elements, rank 1 has ended."
+    )
+
+
 def test_what_torch_began_within_a_backward_pass_leads_to_the_line_of_that_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -266,6 +314,13 @@ def test_what_torch_began_within_a_backward_pass_leads_to_the_line_of_that_pass(
 
 def test_a_rank_that_has_ended_never_comes() -> None:
     assert stands_still(_look(MINE, cpu_s=100.0), _look(MINE, cpu_s=105.0), 5.0)
+
+
+def test_a_rank_that_has_ended_is_told_beside_those_that_wait() -> None:
+    waits = _told(*DONE, _entry(4, "all_reduce", 8, "scheduled"))
+    assert tell({0: waits}, {0: "rank 0", 1: "rank 1"}) == (
+        "Rank 0 is in its 4th all_reduce of 8 elements, rank 1 has ended."
+    )
 
 
 def test_of_more_than_the_recorder_holds_the_number_is_told_instead_of_a_count() -> None:

@@ -169,3 +169,26 @@ for _ in range(3):
     assert ran.ranks[0].collectives == ()
     # No group was taken down: the hooks are off before the interpreter ends.
     assert ran.ranks[0].ended
+
+
+def test_threads_without_a_line_of_python_go_on_as_if_nobody_listened(
+    ranks: Callable[..., Ran],
+) -> None:
+    """Such as torch's own, which run backward passes on a GPU: what a hook can't place there must not break it."""
+    script = """
+import _thread
+import os
+import time
+done = os.path.join(os.environ["OUTPUT_DIR"], f"made{rank}")
+_thread.start_new_thread(dist.group.WORLD.allreduce, ([x],))
+_thread.start_new_thread(os.mkdir, (done,))
+until = time.monotonic() + 20
+while (x[0] != 1 or not os.path.exists(done)) and time.monotonic() < until:
+    time.sleep(0.01)
+assert x.tolist() == [1.0] * 3
+assert os.path.exists(done)
+dist.barrier()
+"""
+    ran = ranks(START + script)
+    assert [rank.events("unsupported") for rank in ran.ranks] == [(), ()]
+    assert all(("mkdir", None) in [(file.op, file.site) for file in rank.files] for rank in ran.ranks)
