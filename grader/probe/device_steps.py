@@ -1,40 +1,67 @@
 """The loss of each step and the time that a device took for it, asked for once they are there: nothing here waits.
 
-Into the device's own queue go an event at a step's first forward pass, a copy of the loss to memory that the device
-writes by itself, and an event at the step's end. Some steps later all that is done, and goes out with the step that is
-written then.
+Into the device's own queue go an event at a step's first forward pass, a copy of the loss on the device itself, and an
+event at the step's end. After some steps all their losses are copied at once to memory that the device writes by
+itself, and as many steps later all that is done, and goes out with the step that is written then: what a step pays for
+is launched, and as little as can be.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import Any
 
 from grader.probe.counters import counters
 
-_LATER = 8
-"""Steps after which it is asked for."""
-_MOST = 64
-"""Steps under way at once; what comes while so many are is not measured."""
+_TOGETHER = 8
+"""Steps whose losses are copied at once."""
+_MOST = 8
+"""Such groups under way at once; what comes while so many are is not measured."""
+_END_S = 0.02
+"""How long the last steps are waited for when the script is over."""
 
 
-class _DeviceStep:
-    """One step on its way through a device's queue."""
+class _Group:
+    """Steps that are asked for together, on one device."""
 
-    __slots__ = ("begun", "device", "ended", "n", "place")
+    __slots__ = ("begun", "device", "done", "ended", "has_loss", "host", "losses", "numbers", "slots")
 
-    def __init__(self, device: Any, begun: Any) -> None:
+    def __init__(self, device: Any) -> None:
         self.device = device
-        self.begun = begun
-        self.ended: Any = None
-        self.place: Any = None  # of its loss
-        self.n = -1
+        self.begun = [_event() for _ in range(_TOGETHER)]
+        self.ended = [_event() for _ in range(_TOGETHER)]
+        self.done = _event()
+        self.losses, self.host = _buffers(device)
+        self.slots = self.losses.split(1)
+        self.has_loss = [False] * _TOGETHER
+        self.numbers: list[int] = []
+        """Of the steps that are over."""
+
+    def close(self) -> None:
+        """Have the losses copied; nothing is added any more."""
+        _tensor().copy_(self.host, self.losses, non_blocking=True)
+        self.done.record(_stream(self.device))
+
+    def told(self) -> list[tuple[int, float | None, float]]:
+        """Number, loss and seconds of each step; `done` has come by. The group is empty afterwards."""
+        losses = self.host.tolist()
+        steps = [
+            (n, losses[i] if self.has_loss[i] else None, self.begun[i].elapsed_time(self.ended[i]) / 1000)
+            for i, n in enumerate(self.numbers)
+        ]
+        self.numbers = []
+        return steps
 
 
-_current: _DeviceStep | None = None
-_under_way: deque[_DeviceStep] = deque()
-_places: list[Any] = []
-"""Page-locked numbers that no step uses."""
+_group: _Group | None = None
+"""What steps are added to."""
+_going = False
+"""Whether a step has begun there and is not over."""
+_under_way: deque[_Group] = deque()
+_free: list[_Group] = []
+_asks = False
+"""Whether a group was closed since it was last asked for any."""
 
 
 def on_device(tensor: Any) -> bool:
@@ -44,68 +71,112 @@ def on_device(tensor: Any) -> bool:
 
 def begin(device: Any) -> None:
     """A step's first forward pass is about to be launched on that device."""
-    global _current
-    if _current is not None and _current.place is not None:
-        _places.append(_current.place)  # that one never came to an end; what is copied next is copied later
-    _current = _DeviceStep(device, _mark(device)) if len(_under_way) < _MOST else None
+    global _going, _group
+    if _group is not None and _group.device != device:
+        _close()
+    if _group is None:
+        if len(_under_way) >= _MOST:
+            return
+        _group = next((one for one in _free if one.device == device), None)
+        if _group is None:
+            _group = _Group(device)
+        else:
+            _free.remove(_group)
+    _going = True
+    _group.has_loss[len(_group.numbers)] = False  # one that never came to an end may have left it
+    _group.begun[len(_group.numbers)].record(_stream(device))
 
 
 def note_loss(loss: Any) -> None:
     """Have the step's loss copied as soon as it is there; of several the last one counts."""
-    import torch
-
-    now = _current
-    if now is None or loss.device != now.device:
+    if not _going or _group is None or loss.device != _group.device:
         return
-    if now.place is None:
-        if not _places:
-            _places.extend(_page_locked(_MOST))
-        now.place = _places.pop()
-    base = torch._C.TensorBase
-    with torch.no_grad():
-        base.copy_(now.place, base.reshape(base.detach(loss), (1,)), non_blocking=True)
+    base, place = _tensor(), len(_group.numbers)
+    loss = base.detach(loss)
+    base.copy_(_group.slots[place], base.reshape(loss, (1,)) if base.dim(loss) > 1 else loss)
+    _group.has_loss[place] = True
 
 
 def end() -> None:
     """The step that was just counted is launched to its end."""
-    global _current
-    if _current is not None:
-        now, _current = _current, None
-        now.n = counters.steps - 1
-        now.ended = _mark(now.device)
-        _under_way.append(now)
+    global _going
+    if not _going or _group is None:
+        return
+    _going = False
+    _group.ended[len(_group.numbers)].record(_stream(_group.device))
+    _group.numbers.append(counters.steps - 1)
+    if len(_group.numbers) == _TOGETHER:
+        _close()
 
 
-def told_now(later: int = _LATER) -> dict[str, list[Any]]:
-    """What is there of steps that ended so many steps ago: field `later` of a STEP event; empty where nothing is."""
-    found: list[_DeviceStep] = []
-    while _under_way and _under_way[0].n <= counters.steps - later and _is_done(_under_way[0]):
-        found.append(_under_way.popleft())
-    if not found:
+def _close() -> None:
+    global _asks, _group
+    if _group is not None and _group.numbers:
+        _group.close()
+        _under_way.append(_group)
+        _asks = True
+    _group = None
+
+
+def told_now() -> dict[str, list[Any]]:
+    """What is there of steps that ended some time ago: field `later` of a STEP event; empty where nothing is."""
+    global _asks
+    if not _asks:
         return {}
-    _places.extend(one.place for one in found if one.place is not None)
+    _asks = False
+    steps: list[tuple[int, float | None, float]] = []
+    while _under_way and _under_way[0].done.query():
+        group = _under_way.popleft()
+        steps += group.told()
+        _free.append(group)
+    if not steps:
+        return {}
     return {
-        "n": [one.n for one in found],
-        "loss": [None if one.place is None else one.place.item() for one in found],
-        "device_s": [round(one.begun.elapsed_time(one.ended) / 1000, 9) for one in found],
+        "n": [n for n, _, _ in steps],
+        "loss": [loss for _, loss, _ in steps],
+        "device_s": [round(seconds, 9) for _, _, seconds in steps],
     }
 
 
-def _is_done(one: _DeviceStep) -> bool:
-    return bool(one.begun.query() and one.ended.query())
+def told_at_end() -> dict[str, list[Any]]:
+    """The same of all that is there when the script is over; nothing of a device that has failed."""
+    global _asks
+    try:
+        _close()
+        until = time.monotonic() + _END_S
+        while _under_way and not _under_way[-1].done.query() and time.monotonic() < until:
+            time.sleep(_END_S / 20)
+        _asks = bool(_under_way)
+        return told_now()
+    except RuntimeError:
+        return {}
 
 
-def _mark(device: Any) -> Any:
-    """An event in the queue that a script's next calls go into on that device."""
+def _tensor() -> Any:
+    """The class whose methods no subclass of the script's answers for."""
     import torch
 
-    event = torch.cuda.Event(enable_timing=True)
-    event.record(torch.cuda.current_stream(device))
-    return event
+    return torch._C.TensorBase
 
 
-def _page_locked(number: int) -> list[Any]:
-    """Numbers that a device can write to without anybody's waiting; made once in a run, which may itself wait."""
+def _event() -> Any:
     import torch
 
-    return list(torch.empty(number, dtype=torch.float32, pin_memory=True).split(1))
+    return torch.cuda.Event(enable_timing=True)
+
+
+def _stream(device: Any) -> Any:
+    """The queue that a script's next calls go into on that device."""
+    import torch
+
+    return torch.cuda.current_stream(
+        device.index
+    )  # by number: to find out a device's costs more than the call
+
+
+def _buffers(device: Any) -> tuple[Any, Any]:
+    """Numbers on the device, and as many that it can write to without anybody's waiting."""
+    import torch
+
+    losses = torch.zeros(_TOGETHER, dtype=torch.float32, device=device)
+    return losses, torch.zeros(_TOGETHER, dtype=torch.float32, device="cpu", pin_memory=True)

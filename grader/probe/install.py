@@ -250,7 +250,7 @@ def _end() -> None:
         derivatives=counters.all_derivatives,
         group_destroyed=process_groups.destroyed(),
         sequence=process_groups.sequence() if torch is not None else None,
-        later=device_steps.told_now(0) or None,
+        later=device_steps.told_at_end() or None,
         peak_device_bytes=torch.cuda.max_memory_allocated() if torch is not None and on_device else None,
     )
 
