@@ -43,8 +43,13 @@ class _Group:
         _tensor().copy_(self.host, self.losses, non_blocking=True)
         self.done.record(_stream(self.device))
 
+    def is_done(self) -> bool:
+        """Whether the device has worked all of it off; a script may use several queues."""
+        events = (self.done, *self.begun[: len(self.numbers)], *self.ended[: len(self.numbers)])
+        return all(event.query() for event in events)
+
     def told(self) -> list[tuple[int, float | None, float]]:
-        """Number, loss and seconds of each step; `done` has come by. The group is empty afterwards."""
+        """Number, loss and seconds of each step, all of it done. The group is empty afterwards."""
         losses = self.host.tolist()
         steps = [
             (n, losses[i] if self.has_loss[i] else None, self.begun[i].elapsed_time(self.ended[i]) / 1000)
@@ -125,7 +130,7 @@ def told_now() -> dict[str, list[Any]]:
         return {}
     _asks = False
     steps: list[tuple[int, float | None, float]] = []
-    while _under_way and _under_way[0].done.query():
+    while _under_way and _under_way[0].is_done():
         group = _under_way.popleft()
         steps += group.told()
         _free.append(group)
@@ -144,7 +149,7 @@ def told_at_end() -> dict[str, list[Any]]:
     try:
         _close()
         until = time.monotonic() + _END_S
-        while _under_way and not _under_way[-1].done.query() and time.monotonic() < until:
+        while _under_way and not _under_way[-1].is_done() and time.monotonic() < until:
             time.sleep(_END_S / 20)
         _asks = bool(_under_way)
         return told_now()
