@@ -27,7 +27,7 @@ _LOOKS = 64
             id="small",
             marks=pytest.mark.xfail(
                 strict=True,
-                reason="steps of 1.0 ms took 0.5 ms longer on an H200: each of them is told by itself",
+                reason="steps of 1.0 ms took 0.5 ms longer on an H200 and an H100: each is told by itself",
             ),
         ),
         pytest.param(scripts.WIDE_NET, (128, 3, 32, 32), 300, id="wide"),
