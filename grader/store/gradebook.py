@@ -110,10 +110,10 @@ def gradebook(
                 .group_by(AttemptRow.course_task_id, AttemptRow.person_id)
             ).all()
         }
-        # By the few credits that groups have, not by all attempts of the tasks, whose index `+ 0` hides.
+        # By the few credits that groups have, not by all attempts of the tasks: `+ 0` hides the indexes for that.
         for credited, task_id, number in connection.execute(
             select(CreditRow.person_id, AttemptRow.course_task_id, func.count())
-            .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
+            .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id + 0)
             .where(
                 (AttemptRow.course_task_id + 0).in_(ids),
                 AttemptRow.lane == Lane.INTERACTIVE,
