@@ -136,9 +136,9 @@ def gradebook(
         ).all()
     cells: dict[int, dict[int, GradebookCell]] = {}
     for row in standings:
-        number = counts.pop((row.person_id, row.course_task_id), 0)
-        cell = GradebookCell(number, row.attempt_id, result_of(row))
-        cells.setdefault(row.person_id, {})[row.course_task_id] = cell
+        learner, task_id, attempt_id = row[:3]
+        number = counts.pop((learner, task_id), 0)
+        cells.setdefault(learner, {})[task_id] = GradebookCell(number, attempt_id, result_of(row))
     for (learner, task_id), number in counts.items():
         cells.setdefault(learner, {})[task_id] = GradebookCell(number)
     lines = (GradebookLine(one.id, one.login, one.name, cells.get(one.id, {})) for one in people)

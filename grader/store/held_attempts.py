@@ -114,7 +114,7 @@ def num_held(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) ->
 
 # Kept, as every page of a course says the number, and making the statement takes longer than running it.
 @lru_cache(maxsize=128)
-def _num_held(course_id: int, learners: Learners) -> Select[tuple[int]]:
+def _num_held(course_id: int, learners: Learners) -> Select[int]:
     return (
         select(func.count())
         .select_from(GradeRow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -34,7 +34,7 @@ class GradebookQuery:
 
     def link(self, at: str, **changes: str | int) -> str:
         """Address of the first page with these changes, below that of its course."""
-        wanted = asdict(replace(self, **{"page": 1, **changes}))
+        wanted = {**asdict(self), "page": 1, **changes}
         fields = {name: value for name, value in wanted.items() if value != _PLAIN[name]}
         return f"{at}/gradebook" + (f"?{urlencode(fields)}" if fields else "")
 
