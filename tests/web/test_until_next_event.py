@@ -96,7 +96,11 @@ def test_what_a_run_tells_while_it_goes_on_changes_nothing(campus: Campus) -> No
     claimed = campus.claim()
     kept = UntilNextEvent(campus.store)
     before = kept.of(gradebook, campus.course)
-    told = [("phase", {"phase": "run"}), ("epoch", {"epoch": 1}), ("log", {"text": "hello"})]
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("phase", {"phase": "run"}),
+        ("epoch", {"epoch": 1}),
+        ("log", {"text": "hello"}),
+    ]
     assert events.add_live_events(campus.store, claimed.attempt_id, claimed.lease_token, told)
     assert kept.of(gradebook, campus.course) is before
     campus.person("carl")
