@@ -31,6 +31,8 @@ def visible(text: str) -> str:
 
 def one_line(text: str) -> str:
     """`visible`, with newlines and tabs marked as well: for table cells, names and headings."""
+    if text.isascii() and text.isprintable():
+        return text
     return visible(text).replace("\n", "␤").replace("\t", "␉")
 
 

@@ -47,7 +47,7 @@ _REMARKS = (
 
 
 def result_columns(decision: Any) -> list[ColumnElement[Any]]:
-    """What `result_of` needs of an attempt; `decision`: the table of overrides as it is joined."""
+    """What `result_of` needs of an attempt, the last of a row; `decision`: the table of overrides as it is joined."""
     own, shared = func.coalesce(ExtensionRow.due_at, CourseTaskRow.due_at), latest_due_at()
     return [
         GradeRow.verdict.label("verdict"),
@@ -120,36 +120,53 @@ def judged_attempts(decision: Any) -> FromClause:
 
 
 def result_of(row: Any, free_days: int | None = None) -> AttemptResult:
-    """What an attempt counts as, from the columns above.
+    """What an attempt counts as, from the columns above, in which a row ends.
 
     `free_days`: late days that it may take; None: those that it was settled to take.
     """
-    decided = row.decided_verdict is not None
-    verdict = row.decided_verdict if decided else row.verdict
+    # All at once: asking a row for each by name takes longer than the rest, and a gradebook has thousands of rows.
+    (
+        judged_verdict,
+        judged_points,
+        max_points,
+        document_head,
+        judged_at,
+        submitted_at,
+        due_at,
+        grace_minutes,
+        policy,
+        loss,
+        most_late_days,
+        settled,
+        decided_verdict,
+        decided_points,
+        comment_points,
+    ) = row[-15:]
+    decided = decided_verdict is not None
+    verdict = decided_verdict if decided else judged_verdict
     # Comments change what was judged, within what there is; lateness costs a share of the rest. What an instructor
     # gives is given: comments and lateness were before their eyes.
-    late = days_late(row.submitted_at, row.due_at, row.grace_minutes)
-    free = 0
-    if not decided and verdict is not Verdict.HELD:
-        wanted = free_days_wanted(late, row.late_policy, row.most_late_days)
-        free = min(wanted, row.free_days if free_days is None else free_days)
-    kept = late_factor(row.late_policy, row.late_loss, late - free)
-    remarked = min(max(row.points + row.comment_points, 0.0), row.max_points)
-    points = row.decided_points if decided else round(remarked * kept, 2)
-    held = verdict is Verdict.HELD
+    late = days_late(submitted_at, due_at, grace_minutes)
+    free, held = 0, verdict is Verdict.HELD
+    if late and not decided and not held:
+        wanted = free_days_wanted(late, policy, most_late_days)
+        free = min(wanted, settled if free_days is None else free_days)
+    kept = late_factor(policy, loss, late - free)
+    remarked = min(max(judged_points + comment_points, 0.0), max_points)
+    points = decided_points if decided else round(remarked * kept, 2)
     return AttemptResult(
         verdict=verdict,
         points=0.0 if held else points,
-        max_points=row.max_points,
-        judged_verdict=row.verdict,
-        judged_points=row.points,
+        max_points=max_points,
+        judged_verdict=judged_verdict,
+        judged_points=judged_points,
         late_days=late,
         late_loss=round(1.0 - kept, 4),
         free_days=free,
         decided=decided,
-        held_since=row.judged_at if held else None,
-        earlier_scale=_earlier_scale(row.document_head),
-        comment_points=round(remarked - row.points, 2),
+        held_since=judged_at if held else None,
+        earlier_scale=_earlier_scale(document_head),
+        comment_points=round(remarked - judged_points, 2),
     )
 
 

@@ -16,7 +16,8 @@ from grader.store.database import Store
 from grader.store.events import StoredEvent
 from grader.store.tables import EventRow
 
-_AT_ONCE = 500
+_FIRST, _AT_ONCE = 125, 500
+"""So many events are read first, and then four times as many; a page is full of a hundred, unless a list was folded."""
 _MOST_READ = 5000
 _OF_MANY = ("enrolled", "left", "certified", "group_joined", "group_left", "group_made")
 """Of these a list of people makes hundreds, among which all else would be lost."""
@@ -106,20 +107,20 @@ def people_in(events: Iterable[StoredEvent]) -> set[int]:
 def _events(
     store: Store, subject: str, wanted: AuditFilter, before: int | None, limit: int
 ) -> Iterator[StoredEvent]:
+    at_once = _FIRST
     while limit > 0:
+        num_wanted = min(limit, at_once)
         statement = select(
             EventRow.id, EventRow.seq, EventRow.kind, EventRow.at, EventRow.actor_id, EventRow.data
         ).where(EventRow.subject == subject, *_conditions(wanted))
         if before is not None:
             statement = statement.where(EventRow.id < before)
         with store.read() as connection:
-            rows = connection.execute(
-                statement.order_by(EventRow.id.desc()).limit(min(limit, _AT_ONCE))
-            ).all()
+            rows = connection.execute(statement.order_by(EventRow.id.desc()).limit(num_wanted)).all()
         yield from (StoredEvent(*row) for row in rows)
-        if len(rows) < min(limit, _AT_ONCE):
+        if len(rows) < num_wanted:
             return
-        before, limit = rows[-1].id, limit - len(rows)
+        before, limit, at_once = rows[-1].id, limit - len(rows), _AT_ONCE
 
 
 def _conditions(wanted: AuditFilter) -> Iterator[ColumnElement[Any]]:

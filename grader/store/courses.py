@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from grader.errors import InfraError, UsageError
@@ -161,7 +161,7 @@ def courses(store: Store) -> tuple[CourseFacts, ...]:
 def course(store: Store, course_id: int) -> CourseFacts | None:
     """The course of that id, or None."""
     with store.read() as connection:
-        row = connection.execute(_COURSE.where(CourseRow.id == course_id)).one_or_none()
+        row = connection.execute(_COURSE_OF_ID, {"course": course_id}).one_or_none()
     return None if row is None else _facts(row)
 
 
@@ -252,11 +252,7 @@ def course_task(store: Store, course_task_id: int) -> AssignedTask | None:
 
 def read_tasks(connection: Connection, course_id: int) -> tuple[AssignedTask, ...]:
     """A course's tasks in their order, within a transaction of the caller's."""
-    rows: Iterable[Sequence[Any]] = connection.execute(
-        _SET_TASK.where(CourseTaskRow.course_id == course_id).order_by(
-            CourseTaskRow.position, CourseTaskRow.id
-        )
-    )
+    rows: Iterable[Sequence[Any]] = connection.execute(_TASKS_OF_COURSE, {"course": course_id})
     return tuple(map(_assigned, rows))
 
 
@@ -283,6 +279,8 @@ _COURSE = select(
     CourseRow.late_days_total,
     CourseRow.late_days_per_task,
 ).where(CourseRow.deleted_at.is_(None))
+# Made once: every page of a course asks for it, and making them takes longer than running them.
+_COURSE_OF_ID = _COURSE.where(CourseRow.id == bindparam("course"))
 _NUM_OWN = len(fields(AssignedTask)) - 1
 _SET_TASK = select(
     CourseTaskRow.id,
@@ -295,4 +293,7 @@ _SET_TASK = select(
     CourseTaskRow.offered_version,
     CourseTaskRow.released_at.is_not(None),
     *(getattr(CourseTaskRow, field.name) for field in fields(TaskTerms)),
+)
+_TASKS_OF_COURSE = _SET_TASK.where(CourseTaskRow.course_id == bindparam("course")).order_by(
+    CourseTaskRow.position, CourseTaskRow.id
 )

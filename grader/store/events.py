@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
 
 from grader.store.archived_courses import refuse_archived
 from grader.store.clock import database_now
@@ -146,10 +146,14 @@ def new_events(store: Store, after: Mapping[int, int], *, limit: int = 5000) -> 
     return {row.id: NewEvents(row.state, row.event_seq, tuple(found.get(row.id, ()))) for row in heads}
 
 
-def newest_event(store: Store) -> int:
-    """The number of the event that was written last, of anything; 0: there is none."""
+def newest_events(store: Store, after: int) -> tuple[int, int]:
+    """The number of the last event of anything, and that of the last change to anything which came after that one.
+
+    What a run tells while it goes on changes nothing. 0: there is none.
+    """
     with store.read() as connection:
-        return connection.execute(select(func.max(EventRow.id))).scalar() or 0
+        newest, changed = connection.execute(_NEWEST, {"after": after}).one()
+    return newest or 0, changed or 0
 
 
 def audit_of(
@@ -174,4 +178,12 @@ def audit_of(
         return tuple(StoredEvent(*row) for row in rows)
 
 
+LIVE_KINDS = ("phase", "epoch", "log")
+"""What a worker tells of an attempt that runs."""
+_NEWEST = select(
+    select(func.max(EventRow.id)).scalar_subquery(),
+    select(func.max(EventRow.id))
+    .where(EventRow.id > bindparam("after"), EventRow.kind.not_in(LIVE_KINDS))
+    .scalar_subquery(),
+)
 _COLUMNS = select(EventRow.id, EventRow.seq, EventRow.kind, EventRow.at, EventRow.actor_id, EventRow.data)

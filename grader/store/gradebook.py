@@ -110,10 +110,10 @@ def gradebook(
                 .group_by(AttemptRow.course_task_id, AttemptRow.person_id)
             ).all()
         }
-        # By the few credits that groups have, not by all attempts of the tasks, whose index `+ 0` hides.
+        # By the few credits that groups have, not by all attempts of the tasks: `+ 0` hides the indexes for that.
         for credited, task_id, number in connection.execute(
             select(CreditRow.person_id, AttemptRow.course_task_id, func.count())
-            .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id)
+            .join(AttemptRow, AttemptRow.submission_id == CreditRow.submission_id + 0)
             .where(
                 (AttemptRow.course_task_id + 0).in_(ids),
                 AttemptRow.lane == Lane.INTERACTIVE,
@@ -136,9 +136,9 @@ def gradebook(
         ).all()
     cells: dict[int, dict[int, GradebookCell]] = {}
     for row in standings:
-        number = counts.pop((row.person_id, row.course_task_id), 0)
-        cell = GradebookCell(number, row.attempt_id, result_of(row))
-        cells.setdefault(row.person_id, {})[row.course_task_id] = cell
+        learner, task_id, attempt_id = row[:3]
+        number = counts.pop((learner, task_id), 0)
+        cells.setdefault(learner, {})[task_id] = GradebookCell(number, attempt_id, result_of(row))
     for (learner, task_id), number in counts.items():
         cells.setdefault(learner, {})[task_id] = GradebookCell(number)
     lines = (GradebookLine(one.id, one.login, one.name, cells.get(one.id, {})) for one in people)

@@ -9,7 +9,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from grader.errors import UsageError
 from grader.store.database import Store
@@ -50,11 +50,7 @@ def grading_rules(store: Store, course_id: int) -> GradingRules:
 
 def read_grading_rules(connection: Connection, course_id: int) -> GradingRules:
     """The same, within a transaction of the caller's."""
-    row = connection.execute(
-        select(*(getattr(GradingRulesRow, name) for name in GradingRules.__dataclass_fields__)).where(
-            GradingRulesRow.course_id == course_id
-        )
-    ).one_or_none()
+    row = connection.execute(_RULES, {"course": course_id}).one_or_none()
     return GradingRules() if row is None else GradingRules(*row)
 
 
@@ -157,6 +153,12 @@ def _keep(connection: Connection, course_id: int, rules: GradingRules) -> None:
             update=list(values),
         )
     )
+
+
+# Made once: every page of a course asks where it talks.
+_RULES = select(*(getattr(GradingRulesRow, name) for name in GradingRules.__dataclass_fields__)).where(
+    GradingRulesRow.course_id == bindparam("course")
+)
 
 
 def _is_https(address: str) -> bool:

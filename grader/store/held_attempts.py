@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
@@ -107,15 +108,20 @@ def _held(row: Sequence[Any], last_word: LastWord | None) -> HeldAttempt:
 
 def num_held(store: Store, course_id: int, learners: Learners = ALL_LEARNERS) -> int:
     """How long the review queue of a course is."""
-    statement = (
+    with store.read() as connection:
+        return connection.execute(_num_held(course_id, learners)).scalar_one()
+
+
+# Kept, as every page of a course says the number, and making the statement takes longer than running it.
+@lru_cache(maxsize=128)
+def _num_held(course_id: int, learners: Learners) -> Select[int]:
+    return (
         select(func.count())
         .select_from(GradeRow)
         .join(AttemptRow, AttemptRow.id == GradeRow.attempt_id)
         .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
         .where(CourseTaskRow.course_id == course_id, learners.among(course_id), *_UNDECIDED)
     )
-    with store.read() as connection:
-        return connection.execute(statement).scalar_one()
 
 
 def held_since(store: Store, attempt_ids: Collection[int]) -> dict[int, datetime]:

@@ -10,7 +10,7 @@ import base64
 import hmac
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, or_, select
 from sqlalchemy.orm import aliased
 
 from grader.store.database import Store
@@ -75,13 +75,15 @@ def anonymous_tasks(store: Store, course_id: int) -> dict[int, str]:
 
 def read_anonymous_tasks(connection: Connection, course_id: int) -> dict[int, str]:
     """The same, within a transaction of the caller's."""
-    rows = connection.execute(
-        select(CourseTaskRow.id, GradingRulesRow.pseudonym_key)
-        .join(GradingRulesRow, GradingRulesRow.course_id == CourseTaskRow.course_id)
-        .outerjoin(TaskGradingRow, TaskGradingRow.course_task_id == CourseTaskRow.id)
-        .where(CourseTaskRow.course_id == course_id, _ANONYMOUS)
-    )
+    rows = connection.execute(_ANONYMOUS_TASKS, {"course": course_id})
     return {row.id: row.pseudonym_key for row in rows}
 
 
 _ANONYMOUS = func.coalesce(TaskGradingRow.anonymous, GradingRulesRow.anonymous).is_(True)
+# Made once: every gradebook asks for it.
+_ANONYMOUS_TASKS = (
+    select(CourseTaskRow.id, GradingRulesRow.pseudonym_key)
+    .join(GradingRulesRow, GradingRulesRow.course_id == CourseTaskRow.course_id)
+    .outerjoin(TaskGradingRow, TaskGradingRow.course_task_id == CourseTaskRow.id)
+    .where(CourseTaskRow.course_id == bindparam("course"), _ANONYMOUS)
+)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 
-from sqlalchemy import bindparam, delete, exists
+from sqlalchemy import Connection, bindparam, delete, exists
 
 from grader.store.clock import database_now
 from grader.store.database import Store
+from grader.store.own_courses import OwnCourse, courses_of_each
 from grader.store.people import ACCOUNT, Account
 from grader.store.tables import EndedSessionRow, PersonRow
 from grader.store.upsert import upsert
@@ -27,9 +28,23 @@ def end_session(store: Store, nonce: str, *, lifetime_s: float) -> None:
 def account_in_session(store: Store, person_id: int, epoch: int, nonce: str) -> Account | None:
     """The account of a session that still holds, or None: it was ended, or the account is closed or gone."""
     with store.read() as connection:
-        row = connection.execute(
-            _IN_SESSION, {"person": person_id, "epoch": epoch, "nonce": _digest(nonce)}
-        ).one_or_none()
+        return read_account(connection, person_id, epoch, nonce)
+
+
+def visitor_in_session(
+    store: Store, person_id: int, epoch: int, nonce: str
+) -> tuple[Account, tuple[OwnCourse, ...]] | None:
+    """The same with the courses that they take part in: every request of a browser asks for both at once."""
+    with store.read() as connection:
+        account = read_account(connection, person_id, epoch, nonce)
+        return None if account is None else (account, courses_of_each(connection, [account.id])[account.id])
+
+
+def read_account(connection: Connection, person_id: int, epoch: int, nonce: str) -> Account | None:
+    """As `account_in_session`, within a transaction of the caller's."""
+    row = connection.execute(
+        _IN_SESSION, {"person": person_id, "epoch": epoch, "nonce": _digest(nonce)}
+    ).one_or_none()
     return None if row is None else Account(*row)
 
 

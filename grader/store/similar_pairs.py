@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import and_, delete, func, insert, or_, select
+from sqlalchemy import Select, and_, bindparam, delete, func, insert, or_, select
 from sqlalchemy.orm import aliased
 
 from grader.store.clock import database_now
@@ -217,14 +218,22 @@ def comparison_of(store: Store, course_task_id: int) -> KeptComparison | None:
 
 def pairs_of(store: Store, course_task_id: int) -> tuple[KeptPair, ...]:
     """The pairs of a task's last comparison, of those who learn in the two courses now and whose scripts are kept."""
+    with store.read() as connection:
+        rows = connection.execute(_pairs(), {"task": course_task_id})
+        return tuple(KeptPair(_work(*row[:6]), _work(*row[6:12]), *row[12:]) for row in rows)
+
+
+# Made once: that takes several times as long as running it.
+@cache
+def _pairs() -> Select[Any]:
     a, b = _side(), _side()
-    statement = (
+    return (
         select(
             *a.columns, *b.columns, SimilarPairRow.num_lines, SimilarPairRow.share_a, SimilarPairRow.share_b
         )
         .join(a.works, a.works.c.id == SimilarPairRow.attempt_a)
         .join(b.works, b.works.c.id == SimilarPairRow.attempt_b)
-        .where(SimilarPairRow.course_task_id == course_task_id)
+        .where(SimilarPairRow.course_task_id == bindparam("task"))
         .order_by(
             SimilarPairRow.num_lines.desc(),
             SimilarPairRow.share_a.desc(),
@@ -232,10 +241,6 @@ def pairs_of(store: Store, course_task_id: int) -> tuple[KeptPair, ...]:
             SimilarPairRow.attempt_b,
         )
     )
-    with store.read() as connection:
-        return tuple(
-            KeptPair(_work(*row[:6]), _work(*row[6:12]), *row[12:]) for row in connection.execute(statement)
-        )
 
 
 def _work(

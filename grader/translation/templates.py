@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, pass_environment
@@ -19,12 +20,25 @@ def translate_templates(engine: Environment) -> None:
     engine.add_extension("jinja2.ext.i18n")
     engine.policies["ext.i18n.trimmed"] = True
     engine.newstyle_gettext = True  # type: ignore[attr-defined] # as the extension reads it
-    engine.globals |= {"gettext": _text, "ngettext": _counted_text, "current_language": current_language}
+    engine.globals |= {
+        "_": _text,
+        "gettext": _text,
+        "ngettext": _counted_text,
+        "current_language": current_language,
+    }
 
 
 @pass_environment
 def _text(engine: Environment, text: str, **values: Any) -> str:
-    return _filled(engine, gettext(text), values)
+    if values:
+        return _filled(engine, gettext(text), values)
+    return _plain(text, bool(engine.autoescape), current_language())
+
+
+@lru_cache(maxsize=4096)
+def _plain(text: str, is_html: bool, _language: str) -> str:
+    """A text into which nothing is put, in the present language: tables say the same ones in every row."""
+    return (Markup(gettext(text)) if is_html else gettext(text)) % {}
 
 
 @pass_environment

@@ -25,16 +25,15 @@ from grader.lti.tool_keys import ToolKeys, tool_keys
 from grader.settings.schema import Settings
 from grader.store.database import Store
 from grader.store.files import FileStore, open_files
-from grader.store.grading_rules import forum_of
 from grader.store.limits import Refusal
 from grader.store.queue import QueuePlace
 from grader.store.retention import RetentionRule
-from grader.store.review_counts import num_to_review
 from grader.store.submissions import NewSubmission, Receipt, submit_all
 from grader.store.tokens import TokenUse, check_tokens
 from grader.web import flash
 from grader.web.lookups.batcher import Batcher
 from grader.web.lookups.queue_positions import QueuePositions
+from grader.web.lookups.tab_facts import tab_facts
 from grader.web.lookups.until_next_event import UntilNextEvent
 from grader.web.monitoring.request_metrics import RequestMetrics
 from grader.web.page_zone import in_zone
@@ -192,9 +191,8 @@ class WebService:
             visitor: None: a guest.
             status_code: of the answer; headers: more of them.
             zone: that all its times are in; None: the browser chooses.
-            context: what the template shows. It has `request`, `visitor`, `path`, `csrf_token()`,
-                `csrf_field()`, `num_to_review(course_id, learners)`, `forum_of(course_id)` and `message` (of the page
-                before, or None) besides.
+            context: what the template shows. It has `request`, `visitor`, `path`, `csrf_token()`, `csrf_field()`,
+                `tab_facts(course_id, learners)` and `message` (of the page before, or None) besides.
         """
 
         def token() -> str:
@@ -212,8 +210,7 @@ class WebService:
                 csrf_token=token,
                 csrf_field=form_field,
                 message=message,
-                num_to_review=lambda *of: self.until_next_event.of(num_to_review, *of),
-                forum_of=partial(forum_of, self.store),
+                tab_facts=lambda *of: self.until_next_event.of(tab_facts, *of),
                 **context,
             )
         response = HTMLResponse(text, status_code, headers)

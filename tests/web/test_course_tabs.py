@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from grader.store.grading_rules import GradingRules, set_grading_rules
 from grader.store.tables.person import Role
 from tests.web.conftest import School
 
@@ -63,3 +64,11 @@ def test_a_learner_has_no_tabs_of_the_staff(school: School) -> None:
     at = f"/courses/{school.course}"
     for place in ("", "/announcements"):
         assert rows(school.client("anna").get(at + place).text) == {}
+
+
+def test_a_forum_stands_beside_them_as_soon_as_it_is_set_and_as_long(school: School) -> None:
+    ines, at = school.client("ines"), f"/courses/{school.course}/gradebook"
+    for forum in (None, "https://forum.example/ddp", None):
+        rules = GradingRules(forum_url=forum)
+        set_grading_rules(school.store, school.course, rules, actor_id=school.people["ines"])
+        assert ("https://forum.example/ddp" in ines.get(at).text) is (forum is not None)

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import delete, func, select
 
 from grader.model.grade import Verdict
-from grader.store import comment_points, enrolments, reviews, task_terms, task_withdrawal
+from grader.store import comment_points, enrolments, events, reviews, task_terms, task_withdrawal
 from grader.store.courses import tasks_of
 from grader.store.database import Store
 from grader.store.extensions import Extension, extend
 from grader.store.gradebook import gradebook
+from grader.store.tables import EventRow
 from grader.web.lookups.until_next_event import UntilNextEvent
 from tests.store.campus import Campus, verdict_of
 
@@ -87,6 +89,33 @@ def test_it_says_what_happened(campus: Campus, change: str) -> None:
     assert (now.tasks, now.rows) != (before.tasks, before.rows), (
         "a change that changes nothing proves nothing"
     )
+
+
+def test_what_a_run_tells_while_it_goes_on_changes_nothing(campus: Campus) -> None:
+    campus.queue(campus.anna)
+    claimed = campus.claim()
+    kept = UntilNextEvent(campus.store)
+    before = kept.of(gradebook, campus.course)
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("phase", {"phase": "run"}),
+        ("epoch", {"epoch": 1}),
+        ("log", {"text": "hello"}),
+    ]
+    assert events.add_live_events(campus.store, claimed.attempt_id, claimed.lease_token, told)
+    assert kept.of(gradebook, campus.course) is before
+    campus.person("carl")
+    assert len(kept.of(gradebook, campus.course).rows) == len(before.rows) + 1
+
+
+def test_numbers_of_events_that_went_are_given_again(campus: Campus) -> None:
+    kept = UntilNextEvent(campus.store)
+    before = kept.of(gradebook, campus.course)
+    with campus.store.write() as connection:
+        last = connection.execute(select(func.max(EventRow.id))).scalar_one()
+        connection.execute(delete(EventRow).where(EventRow.id > last - 3))
+    assert kept.of(gradebook, campus.course) is not before, "as something happened"
+    campus.person("carl")
+    assert len(kept.of(gradebook, campus.course).rows) == len(before.rows) + 1
 
 
 def test_of_many_who_ask_one_works_it_out(campus: Campus) -> None:

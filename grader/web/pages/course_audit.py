@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.store.audit_trail import audit_events, audit_kinds, audit_page, people_in
-from grader.store.enrolments import participants
+from grader.store.enrolments import names_in
 from grader.store.people import names_of
 from grader.web.staff.audit_query import AuditQueryDep
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
@@ -27,6 +27,8 @@ def show(request: CourseRequestDep, wanted: AuditQueryDep, before: str = "") -> 
     store, subject = request.service.store, _subject(request)
     start = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
     found = audit_page(store, subject, wanted.filter(request.course.zone), before=start)
+    people = names_in(store, request.course.id)
+    gone = people_in(one.event for one in found.lines) - people.keys()
     place, fields = f"{request.at}/audit", wanted.fields()
     return request.page(
         "audit.html.j2",
@@ -35,12 +37,12 @@ def show(request: CourseRequestDep, wanted: AuditQueryDep, before: str = "") -> 
             "kinds": audit_kinds(store, subject),
             "words": stored_word,
             "wanted": wanted,
-            "people": participants(store, request.course.id),
+            "people": people,
             "newest": link(place, fields) if start is not None else "",
             "older": link(place, {**fields, "before": found.before}) if found.before is not None else "",
             "csv": link(f"{place}.csv", fields),
             "json": link(f"{place}.json", fields),
-            "names": names_of(store, people_in(one.event for one in found.lines)),
+            "names": people | names_of(store, gone) if gone else people,
             "titles": {one.id: one.terms.title for one in request.tasks()},
         },
     )

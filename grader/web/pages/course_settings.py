@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 
 from fastapi import APIRouter
+from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from grader.catalog.tasks import load_task
@@ -20,6 +22,7 @@ from grader.store.task_versions import is_kept, keep_version
 from grader.store.task_withdrawal import Withdrawal
 from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.lookups.folder_tasks import folder_task
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.exam_question import ask_during_exam
@@ -35,8 +38,10 @@ def show(request: CourseRequestDep) -> HTMLResponse:
     """The tasks in their order, what could be added, and closing the course."""
     every = request.tasks()
     tasks = [one for one in every if not one.withdrawn]
+    # One look at each folder: it is asked for as a task of the course, and among those that could be set.
+    task_in = cache(folder_task)
     try:
-        more, problem = unset_tasks(every), ""
+        more, problem = unset_tasks(every, task_in), ""
     except UsageError as error:
         more, problem = (), str(error)
     return request.page(
@@ -44,13 +49,21 @@ def show(request: CourseRequestDep) -> HTMLResponse:
         {
             "tasks": tasks,
             "withdrawn": [one for one in every if one.withdrawn],
-            "available": {one.id: available_version(request.service, request.course, one) for one in tasks},
+            "available": {
+                one.id: available_version(request.service, request.course, one, task_in) for one in tasks
+            },
             "more": more,
             "problem": problem,
             "whole": sum(one.terms.weight for one in tasks),
-            "zones": course_time_zone.time_zones(),
+            "zones": _zone_options(),
         },
     )
+
+
+@cache
+def _zone_options() -> Markup:
+    """All zones to choose from: six hundred, the same on every page."""
+    return Markup("").join(map(Markup("<option>{}</option>").format, course_time_zone.time_zones()))
 
 
 @router.post("/courses/{course_id}/settings/add")

@@ -23,8 +23,8 @@ router = APIRouter()
 @router.get("/courses/{course_id}/similarity")
 def show(request: CourseRequestDep, task: str = "") -> HTMLResponse:
     """The pairs of a task as they were last compared; at first of the course's first one."""
-    known = [str(one.id) for one in request.tasks()]
-    return _page(request, task if task in known else next(iter(known), ""), "")
+    tasks = {str(one.id): one.terms.title for one in request.tasks()}
+    return _page(request, tasks, task if task in tasks else next(iter(tasks), ""))
 
 
 @router.post("/courses/{course_id}/similarity")
@@ -37,7 +37,8 @@ def compare(request: CourseRequestDep, form: FormDep) -> Response:
     try:
         compare_class(request.service.store, request.service.files, task)
     except (UsageError, InfraError) as error:
-        return _page(request, str(task.id), f"{error}.".replace("..", "."))
+        tasks = {str(one.id): one.terms.title for one in request.tasks()}
+        return _page(request, tasks, str(task.id), f"{error}.".replace("..", "."))
     return request.redirect(f"similarity?task={task.id}")
 
 
@@ -65,14 +66,14 @@ def _work(request: CourseRequest, attempt_id: int, task: str) -> tuple[LastSubmi
     return (work, course_id) if name == task and request.visitor.teaches(course_id) else None
 
 
-def _page(request: CourseRequest, task: str, error: str) -> HTMLResponse:
+def _page(request: CourseRequest, tasks: dict[str, str], task: str, error: str = "") -> HTMLResponse:
     store, visitor = request.service.store, request.visitor
     pairs = pairs_of(store, int(task)) if task else ()
     shown = [one for one in pairs if visitor.teaches(one.b.course_id)]
     return request.page(
         "similarity.html.j2",
         {
-            "tasks": [(str(one.id), one.terms.title) for one in request.tasks()],
+            "tasks": tasks,
             "chosen": task,
             "compared": comparison_of(store, int(task)) if task else None,
             "pairs": shown,

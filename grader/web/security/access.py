@@ -43,6 +43,7 @@ __all__ = [
     "AnyStaff",
     "ChangePasswordFirstError",
     "CourseGrader",
+    "CourseInPath",
     "CourseReader",
     "CourseStaff",
     "Id",
@@ -125,12 +126,17 @@ async def signed_in(request: Request, service: ServiceDep, visitor: MaybeVisitor
 SignedIn = Annotated[Visitor, Depends(signed_in)]
 
 
-@access_rule(AccessRule.COURSE)
-async def visible_course(service: ServiceDep, visitor: SignedIn, course_id: Id) -> CourseFacts:
-    """The course in the path, for whoever takes part in it."""
+async def course_in_path(service: ServiceDep, visitor: SignedIn, course_id: Id) -> CourseFacts:
+    """The course in the path; asked for once in a request, whatever stands on it, and no door by itself."""
     found = await run_in_threadpool(course, service.store, course_id) if visitor.sees(course_id) else None
     if found is None:
         raise not_found()
+    return found
+
+
+@access_rule(AccessRule.COURSE)
+async def visible_course(found: CourseInPath) -> CourseFacts:
+    """The course in the path, for whoever takes part in it."""
     return found
 
 
@@ -147,28 +153,27 @@ async def visible_course_task(
 
 
 @access_rule(AccessRule.COURSE_STAFF)
-async def course_staff(request: Request, service: ServiceDep, visitor: SignedIn, course_id: Id) -> Visitor:
+async def course_staff(request: Request, visitor: SignedIn, found: CourseInPath) -> Visitor:
     """Whoever teaches the course in the path."""
-    if not visitor.teaches(course_id) or await run_in_threadpool(course, service.store, course_id) is None:
+    if not visitor.teaches(found.id):
         raise not_found()
     _within_scope(request, visitor, Scope.MANAGE)
     return visitor
 
 
 @access_rule(AccessRule.COURSE_GRADER)
-async def course_grader(request: Request, service: ServiceDep, visitor: SignedIn, course_id: Id) -> Visitor:
+async def course_grader(request: Request, visitor: SignedIn, found: CourseInPath) -> Visitor:
     """Whoever decides about attempts of learners of the course in the path: of `visitor.learners(course_id)`."""
-    if not visitor.grades(course_id) or await run_in_threadpool(course, service.store, course_id) is None:
+    if not visitor.grades(found.id):
         raise not_found()
     _within_scope(request, visitor, Scope.MANAGE)
     return visitor
 
 
 @access_rule(AccessRule.COURSE_READER)
-async def course_reader(request: Request, service: ServiceDep, visitor: SignedIn, course_id: Id) -> Visitor:
+async def course_reader(request: Request, visitor: SignedIn, found: CourseInPath) -> Visitor:
     """Whoever is shown how learners of the course in the path do: `visitor.learners(course_id)`, and no others."""
-    may = visitor.reads(course_id) if _only_reads(request) else visitor.grades(course_id)
-    if not may or await run_in_threadpool(course, service.store, course_id) is None:
+    if not (visitor.reads(found.id) if _only_reads(request) else visitor.grades(found.id)):
         raise not_found()
     _within_scope(request, visitor, Scope.MANAGE)
     return visitor
@@ -248,6 +253,7 @@ async def worker(visitor: MaybeVisitor) -> Visitor:
 
 
 Public = Depends(public)
+CourseInPath = Annotated[CourseFacts, Depends(course_in_path)]
 CourseStaff = Annotated[Visitor, Depends(course_staff)]
 """Instructors: settings, people, dates, what goes out of the course."""
 CourseGrader = Annotated[Visitor, Depends(course_grader)]

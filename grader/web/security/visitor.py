@@ -15,9 +15,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from grader.store.learners import Learners
-from grader.store.own_courses import OwnCourse, courses_of
+from grader.store.own_courses import OwnCourse
 from grader.store.people import Account
-from grader.store.sessions import account_in_session
+from grader.store.sessions import visitor_in_session
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
 from grader.translation import counted, gettext
@@ -143,8 +143,8 @@ async def _by_token(request: Request, service: WebService) -> Visitor:
 
 
 def _load(service: WebService, session: Session) -> Visitor | None:
-    account = account_in_session(service.store, session.person_id, session.epoch, session.nonce)
-    return None if account is None else Visitor(account, None, courses_of(service.store, account.id))
+    found = visitor_in_session(service.store, session.person_id, session.epoch, session.nonce)
+    return None if found is None else Visitor(found[0], None, found[1])
 
 
 MaybeVisitor = Annotated[Visitor | None, Depends(current_visitor)]

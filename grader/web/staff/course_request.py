@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from grader.store.courses import AssignedTask, CourseFacts, course, tasks_of
+from grader.store.courses import AssignedTask, CourseFacts, tasks_of
 from grader.store.learners import ALL_LEARNERS, Learners
 from grader.web import flash
-from grader.web.security.access import CourseReader, CourseStaff, Id, Visitor, not_found
+from grader.web.security.access import CourseInPath, CourseReader, CourseStaff, Visitor, not_found
 from grader.web.service import ServiceDep, WebService
 
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
@@ -91,23 +90,16 @@ class CourseRequest:
 
 
 async def course_request(
-    http: Request, service: ServiceDep, visitor: CourseStaff, course_id: Id
+    http: Request, service: ServiceDep, visitor: CourseStaff, found: CourseInPath
 ) -> CourseRequest:
     """The course in the path, for its instructors; not there for others."""
-    return await _request(http, service, visitor, course_id)
+    return CourseRequest(http, service, visitor, found)
 
 
 async def reader_request(
-    http: Request, service: ServiceDep, visitor: CourseReader, course_id: Id
+    http: Request, service: ServiceDep, visitor: CourseReader, found: CourseInPath
 ) -> CourseRequest:
     """The same for all of its staff: what they get is of `learners` alone."""
-    return await _request(http, service, visitor, course_id)
-
-
-async def _request(http: Request, service: WebService, visitor: Visitor, course_id: int) -> CourseRequest:
-    found = await run_in_threadpool(course, service.store, course_id)
-    if found is None:
-        raise not_found()
     return CourseRequest(http, service, visitor, found)
 
 

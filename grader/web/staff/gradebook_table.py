@@ -15,6 +15,7 @@ from grader.report.wording import SYMBOLS, TONES, VERDICTS, points_text
 from grader.store.courses import AssignedTask
 from grader.store.gradebook import Gradebook, GradebookCell, GradebookLine
 from grader.translation import current_language, gettext
+from grader.web.staff.gradebook_query import GradebookQuery
 
 PAGE = 100
 
@@ -139,34 +140,20 @@ def share_of(cell: GradebookCell) -> float:
     return 0.0 if cell.result is None else cell.result.share
 
 
-def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str, page: int) -> GradebookPage:
-    """One page of the gradebook, in the reader's language; made once of one book.
+def gradebook_page(book: Gradebook, wanted: GradebookQuery) -> GradebookPage:
+    """One page of the gradebook, in the reader's language.
 
-    Args:
-        book: everybody.
-        sort: `name`, `family` (the last word of a name), `login`, `total`, `required` or the number of a task.
-        descending: the other way round.
-        search: part of a name or login, "" for everybody.
-        page: which part, from 1; what lies outside is the nearest one.
+    It is sorted by `name`, `family` (the last word of a name), `login`, `total`, `required` or the number of a task;
+    of pages that do not exist it is the nearest one.
     """
-    return _page(book, sort, descending, search, page, current_language())
-
-
-# A book that nobody looks at any more is not kept for long.
-@lru_cache(maxsize=12)
-def _page(
-    book: Gradebook, sort: str, descending: bool, search: str, page: int, _language: str
-) -> GradebookPage:
     whole = _whole_class(book)
-    wanted = search.casefold().strip()
+    part = wanted.q.casefold().strip()
     rows = [
-        row
-        for row in book.rows
-        if not wanted or wanted in row.name.casefold() or wanted in row.login.casefold()
+        row for row in book.rows if not part or part in row.name.casefold() or part in row.login.casefold()
     ]
-    rows.sort(key=_key(sort, whole.totals, whole.num_required), reverse=descending)
+    rows.sort(key=_key(wanted.sort, whole.totals, whole.num_required), reverse=wanted.descending)
     num_pages = max(1, -(-len(rows) // PAGE))
-    number = min(max(1, page), num_pages)
+    number = min(max(1, wanted.page), num_pages)
     lines = tuple(
         LearnerRow(
             row.person_id,

@@ -24,7 +24,7 @@ from grader.store.comment_library import entries_of
 from grader.store.courses import course
 from grader.store.credits import people_of
 from grader.store.database import Store
-from grader.store.events import StoredEvent, events_of
+from grader.store.events import LIVE_KINDS, StoredEvent, events_of
 from grader.store.grades import grade_of
 from grader.store.held_attempts import held_since
 from grader.store.people import names_of
@@ -35,8 +35,6 @@ from grader.web.service import WebService
 from grader.web.staff.annotated_source import annotated_files, numbered_findings
 from grader.web.staff.form import SubmittedForm
 from grader.web.staff.held_reasons import held_reasons
-
-_NOISE = ("phase", "epoch", "log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ def review_page(
         else numbered_findings(grade.findings, for_audience(grade, Audience.LEARNER).findings, titles)
     )
     overrides = reviews.overrides_of(service.store, facts.id)
-    events = [one for one in events_of(service.store, facts.id, limit=2000) if one.kind not in _NOISE]
+    events = [one for one in events_of(service.store, facts.id, limit=2000) if one.kind not in LIVE_KINDS]
     path, number = line_of(service.store, facts, typed.line)
     held = held_since(service.store, [facts.id]).get(facts.id)
     return service.render(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from grader.catalog.kept_tasks import text_files
@@ -40,15 +41,23 @@ class AvailableVersion:
         return self.task.version[:_SHORT] if self.task is not None else ""
 
 
-def available_version(service: WebService, course: CourseFacts, task: AssignedTask) -> AvailableVersion:
-    """What a course's task could be brought to now; a course from elsewhere has what its last import brought."""
+def available_version(
+    service: WebService,
+    course: CourseFacts,
+    task: AssignedTask,
+    task_in: Callable[[str], Task] = folder_task,
+) -> AvailableVersion:
+    """What a course's task could be brought to now; a course from elsewhere has what its last import brought.
+
+    `task_in`: the task in the folder of a name.
+    """
     own = course.source is None
     place = (
         gettext("in the folder of tasks") if own else gettext("from {source}").format(source=course.source)
     )
     try:
         if own:
-            found = folder_task(task.task)
+            found = task_in(task.task)
         else:
             wanted = task.offered_version or task.terms.version
             found = task_at(service.store, service.files, task.task, wanted)
@@ -66,13 +75,15 @@ def version_changes(service: WebService, task: AssignedTask, found: Task) -> tup
     return SourceChanges.between(_as_text(before), _as_text(found)).files()
 
 
-def unset_tasks(tasks: tuple[AssignedTask, ...]) -> tuple[tuple[str, str, str], ...]:
+def unset_tasks(
+    tasks: tuple[AssignedTask, ...], task_in: Callable[[str], Task] = folder_task
+) -> tuple[tuple[str, str, str], ...]:
     """Tasks that the course could set: name, profile, title; those whose folder has problems are left out."""
     there = {(one.task, one.profile) for one in tasks}
     found = []
     for name in find_tasks():
         try:
-            task = folder_task(name)
+            task = task_in(name)
         except TaskError:
             continue
         found += [
