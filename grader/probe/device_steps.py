@@ -2,8 +2,7 @@
 
 Into the device's own queue go an event at a step's first forward pass, a copy of the loss on the device itself, and an
 event at the step's end. After some steps all their losses are copied at once to memory that the device writes by
-itself, and as many steps later all that is done, and goes out with the step that is written then: what a step pays for
-is launched, and as little as can be.
+itself. When the next ones are through, that is done, and goes out with the step that is written then.
 """
 
 from __future__ import annotations

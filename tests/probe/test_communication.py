@@ -180,12 +180,13 @@ import _thread
 import os
 import time
 done = os.path.join(os.environ["OUTPUT_DIR"], f"made{rank}")
+x = torch.ones(3)
 _thread.start_new_thread(dist.group.WORLD.allreduce, ([x],))
 _thread.start_new_thread(os.mkdir, (done,))
 until = time.monotonic() + 20
-while (x[0] != 1 or not os.path.exists(done)) and time.monotonic() < until:
+while not (x.eq(2).all() and os.path.exists(done)) and time.monotonic() < until:
     time.sleep(0.01)
-assert x.tolist() == [1.0] * 3
+assert x.tolist() == [2.0] * 3
 assert os.path.exists(done)
 dist.barrier()
 """
