@@ -1,6 +1,6 @@
 """Functions that run without a call in the text, written into the tree as the calls that they are.
 
-`meter.avg` runs the method that its class calls `avg`, collectives and all, and `f"{meter}"` its `__str__`; a `map` runs
+`meter.avg` runs the method that its class calls `avg`, collectives and all, and `f"{meter}"` its `__str__`; `map` runs
 what it is given. With the call in the tree, nobody who follows calls has to know of any. What runs nothing itself stays
 as it is written.
 """

@@ -270,9 +270,7 @@ def validate_rightly(story: Any, ranks: int = 2) -> None:
     story.validate(told, reduce="all_reduce")
     for rank in story.ranks:
         events = rank.fields["others"]
-        fresh = [
-            replace(e, fields=e.fields | {"training_mode": False}) for e in events[before[rank.rank] :]
-        ]
+        fresh = [replace(e, fields=e.fields | {"training_mode": False}) for e in events[before[rank.rank] :]]
         rank.fields["others"] = [*events[: before[rank.rank]], *fresh]
 
 
