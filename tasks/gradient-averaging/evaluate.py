@@ -7,7 +7,7 @@ ways would have come to, and says which of them the numbers are.
 
 from collections.abc import Iterator
 from functools import cache
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import torch
@@ -216,7 +216,13 @@ def _gradients(
         )
     if wrong.startswith("At"):
         left = {size: torch.cat([tensors[f"{size}/{n}"].flatten() for n in whole]) for size in off_sizes}
-        wrong += _guess(left, taken, started) or _of_some(tensors, off_sizes[0]) or "; 1e-06 is allowed."
+        one = off_sizes[0]
+        wrong += (
+            _guess(left, taken, started)
+            or _of_some(tensors, one)
+            or _misplaced(tensors, one)
+            or "; 1e-06 is allowed."
+        )
     return num_right / len(sizes), wrong
 
 
@@ -265,6 +271,25 @@ def _of_some(tensors: dict[str, torch.Tensor], size: int) -> str:
     names = " and ".join(f"`{name}`" for name in off)
     are = "is" if len(off) == 1 else "are each"
     return f": {names} {are} {told.pop()} times the right one, and the others are right."
+
+
+def _misplaced(tensors: dict[str, torch.Tensor], size: int) -> str:
+    """In which order the right numbers stand, where they do not stand under their own names; "" unknown."""
+    whole = _gradient(0, _WHOLE)[1]
+    got = torch.cat([tensors[f"{size}/{name}"].flatten() for name in whole])
+    if not _close(got.sort().values, _flat(0, _WHOLE).sort().values):
+        return ""
+    said = ": its numbers are the right ones in the wrong places"
+    for names in permutations(whole):
+        if _close(got, torch.cat([whole[name].flatten() for name in names])):
+            return f"{said}, one behind the other in the order {', '.join(f'`{name}`' for name in names)}."
+    turned = [name for name, want in whole.items() if _is_turned(tensors[f"{size}/{name}"], want)]
+    return f"{said}{f', with rows for columns in `{turned[0]}`' if turned else ''}."
+
+
+def _is_turned(got: torch.Tensor, want: torch.Tensor) -> bool:
+    """Whether a matrix holds, one behind the other, what the transposed one has."""
+    return not _close(got, want) and _close(got.flatten(), want.t().flatten())
 
 
 def _as_weights(found: list[float], size: int, started: int) -> str:

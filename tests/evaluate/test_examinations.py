@@ -130,6 +130,24 @@ def test_a_gradient_is_named_for_what_it_is(weight: Any, said: str) -> None:
     assert said in told
 
 
+@pytest.mark.parametrize(
+    ("order", "turned", "said"),
+    [
+        (sorted, "", "in the order `0.bias`, `0.weight`, `2.bias`, `2.weight`"),
+        (list, "2.weight", "with rows for columns in `2.weight`"),
+    ],
+)
+def test_right_numbers_in_the_wrong_places(order: Any, turned: str, said: str) -> None:
+    right = {key: g for key, g in gradients(lambda k, m: m / 60).items() if key.startswith("1/")}
+    moved = {key: g.t().reshape(g.shape) if key == f"1/{turned}" else g for key, g in right.items()}
+    vector = torch.cat([moved[key].flatten() for key in order(moved)])
+    cut = vector.split([g.numel() for g in right.values()])
+    left = {key: part.view_as(right[key]) for key, part in zip(right, cut, strict=True)}
+    share, told, _ = AVERAGING.examine({"gradients.pt": left}, {"world_size": 1.0})["gradient"]
+    assert share == 0
+    assert f"right ones in the wrong places, {'one behind the other ' * (not turned)}{said}." in told
+
+
 def test_some_parameters_alone_are_scaled() -> None:
     right = gradients(lambda k, m: m / 60)
     some = {key: g / int(key[0]) if key.endswith("bias") else g for key, g in right.items()}

@@ -15,10 +15,12 @@ then `if stop.item(): break` on every rank.
 
 from __future__ import annotations
 
-from grader.checks.phrases import count, place, ranks
+from grader.checks.phrases import count, place, ranks, told_once
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.loop_divergence import exits, left_epoch, shorter_loop, stopped_training
+from grader.checks.source.early_exits import EarlyExits
 from grader.checks.source.shared_stops import decided_together
+from grader.checks.source.sums_on_one_rank import SumOnOneRank, sum_on_one_rank
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -46,13 +48,14 @@ def _stopped(run: FailedRun) -> Diagnosis | None:
     gone = [s.rank for s in apart.behind]
     bound, hint = shorter_loop(run.evidence.script)
     lines = lines or bound
+    half = None if hint or _known(run) else sum_on_one_rank(run.evidence.script)
     return run.parting(
         title=f"{ranks(gone)} stopped training before the others",
         what=f"{ranks(gone)} left the training loop after {count(apart.finished, 'epoch')}{named(lines)} and "
         f"{_now(run, gone)}; one epoch further on, {positions_text(apart.ahead)}",
-        why=_WHY,
-        hint=hint or together or _HINT,
-        where=lines,
+        why=_WHY if half is None else half.says,
+        hint=hint or (half.hint if half is not None else together) or _HINT,
+        where=(*lines, *_lines(run, half)),
         ranks=tuple(gone),
         details={"epochs": apart.finished},
     )
@@ -70,15 +73,25 @@ def _broke_off(run: FailedRun) -> Diagnosis | None:
     rest = [run.positions[s.rank] for s in still]
     lines, together = _exits(run, still[0].rank, of_epoch=True)
     lines = lines or place(early[0].site)
+    half = None if _known(run) else sum_on_one_rank(run.evidence.script)
     return run.parting(
         title=f"{ranks(numbers)} broke off an epoch that the others went on with",
         what=f"{ranks(numbers)} left epoch {epoch.number} after {batches}{named(lines)} and "
         f"{_now(run, numbers)}; {positions_text(rest)}",
-        why=_WHY,
-        hint=together or _HINT,
-        where=lines,
+        why=_WHY if half is None else half.says,
+        hint=(half.hint if half is not None else together) or _HINT,
+        where=(*lines, *_lines(run, half)),
         ranks=tuple(numbers),
     )
+
+
+def _known(run: FailedRun) -> bool:
+    """Whether the text shows an exit that each rank decides on by something else."""
+    return any(not one.fails for one in EarlyExits(run.evidence.script).all())
+
+
+def _lines(run: FailedRun, half: SumOnOneRank | None) -> tuple[Location, ...]:
+    return told_once(map(run.evidence.script.location, (half.call, half.read))) if half is not None else ()
 
 
 def _now(run: FailedRun, gone: list[int]) -> str:

@@ -70,6 +70,7 @@ from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loo
 from grader.checks.source.own_numbers import drawn_alike
 from grader.checks.source.script import Script
 from grader.checks.source.shared_stops import decided_together
+from grader.checks.source.sums_on_one_rank import sum_on_one_rank
 from grader.checks.source.syntax_nodes import loop_above
 from grader.checks.source.uneven_rounds import runs_dry_alone
 from grader.model.finding import EvidenceKind, Location, Severity
@@ -197,11 +198,14 @@ def _run_hit(evidence: Evidence, left: EarlyLeaver) -> Hit:
     lines = _lines(evidence.script, found)
     together = _together(evidence.script, found[0]) if len(found) == 1 else ""
     where = f" `{lines[0].path}:{lines[0].line}` lets a rank decide that for itself." if lines else ""
+    half = sum_on_one_rank(evidence.script) if not found else None
+    if half is not None:
+        lines, where = told_once(map(evidence.script.location, (half.call, half.read))), f" {half.says}."
     waiting = f"; {left.waiting}" if left.waiting else ""
     return Hit(
         message=f"{ranks(left.ranks)} {left.sentence}{waiting}.{where} Every backward pass of a DDP model and every "
         "collective is a meeting of all ranks, so those that go on wait for partners that never come.",
-        hint=together or _HINT,
+        hint=half.hint if half is not None else together or _HINT,
         where=tuple(dict.fromkeys((*lines, *places(left.sites)))),
         ranks=left.ranks,
         details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}, "left": left.kind,

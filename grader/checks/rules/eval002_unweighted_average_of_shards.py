@@ -104,7 +104,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             continue
         sure = any(_surely_unequal(script, x) for x in loaders)
         equal = not sure and all(_equal(script, x) for x in loaders)
-        for ratio in ratios_of(script, draw):
+        ratios = list(ratios_of(script, draw))
+        for ratio in ratios:
             reduction = averaging(script, ratio)
             bent = bent_before(script, ratio, reduction) if reduction is not None else None
             if reduction is None or (equal and bent is None) or _reported_as_sum(script, reduction):
@@ -112,17 +113,19 @@ def check_source(script: Script) -> Iterable[Hit]:
             if bent is not None:
                 yield _bent_hit(script, ratio, reduction, bent)
             else:
-                yield _hit(script, loaders[0], ratio, reduction, sure)
+                same = [r for r in ratios if r is not ratio and averaging(script, r) is reduction]
+                yield _hit(script, loaders[0], [ratio, *same], reduction, sure)
             break
 
 
-def _hit(script: Script, loader: ast.Call, ratio: ast.expr, reduction: ast.Call, sure: bool) -> Hit:
+def _hit(script: Script, loader: ast.Call, ratios: list[ast.expr], reduction: ast.Call, sure: bool) -> Hit:
+    ratio, others = ratios[0], listed(dict.fromkeys(map(script.quote, ratios[1:])), 3)
     sizes = "are not of one size" if sure else "need not be of one size"
     return Hit(
         message=f"{script.at(reduction)} averages {script.quote(ratio)} over the ranks, but each rank worked it out "
         f"over its own share of the validation set, and the shares that {script.at(loader)} cuts {sizes}: a small "
         "share weighs as much as a large one.",
-        hint=reduced_first(script, ratio, reduction),
+        hint=reduced_first(script, ratio, reduction) + (f" Do the same with {others}." if others else ""),
         where=(script.location(reduction),),
         severity=None if sure else Severity.HINT,
     )

@@ -61,8 +61,9 @@ backward pass, directly or through calls, with no `train()` anywhere in that rou
 compute alike in both modes it is a hint.
 In the run: the mode of the network, and of gradients, in the forward passes over the validation set, which are known by
 its loader or, without one, by the number of their samples; and steps for which the network went forward with all of it
-in evaluation mode. Layers that are frozen while others are in training mode are nobody's concern; a network with
-trained statistics in evaluation mode from the first step on is a hint.
+in evaluation mode. A pass in training mode over samples that the rank trains on lets statistics settle, and is no
+validation where something else is. Layers that are frozen while others are in training mode are nobody's concern; a
+network with trained statistics in evaluation mode from the first step on is a hint.
 """
 
 from __future__ import annotations

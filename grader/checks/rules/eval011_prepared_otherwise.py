@@ -3,7 +3,8 @@
 ## What it finds
 Saved weights that score badly on images as the task prepares them, and well on the same images prepared in another way:
 without normalisation, from 0 to 255, with another mean and standard deviation, black for white, turned over; and
-images that each rank normalises by the numbers of its own share.
+images that each rank normalises by the numbers of its own share. And validation images that are augmented as training
+images are, by crops or flips at random.
 
 ## Why it matters
 A network knows numbers, not pictures. One that was trained on pixels from 0 to 1 sees something it has never seen when
@@ -40,8 +41,8 @@ By the trusted scorer. Where the hidden score is below the target, or not what t
 weights on a sample of the validation split in other ways, one change at a time. A change that brings much, and comes
 near to what was reported, is named; not so where the text writes out the task's own normalisation and no other. Where
 the text normalises by numbers that it computes from samples, which no change tries, that is named instead. The points
-are those for the accuracy; nothing else is taken for it. In the source, as a hint: a mean or a deviation that each rank
-computes from its own share.
+are those for the accuracy; nothing else is taken for it. In the source, as hints: a mean or a deviation that each rank
+computes from its own share, and a transform of torchvision's that draws, on whichever way to a validation set's images.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.computed_preparation import by_own_share, computed_preparations
 from grader.checks.source.image_preparation import Preparation, preparations
+from grader.checks.source.random_preparation import random_validation
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
 
@@ -68,7 +71,8 @@ _SAME = 0.02
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Tell of normalisation by a rank's own samples."""
+    """Tell of normalisation by a rank's own samples, and of validation sets that are augmented."""
+    yield from _augmented(script)
     for one in by_own_share(script) if script.joins_group else ():
         yield Hit(
             message=one.says(script),
@@ -79,8 +83,36 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
 
 
+def _augmented(script: Script, seen: str = "") -> Iterable[Hit]:
+    for drawn in random_validation(script):
+        what = script.quote(drawn.drawing)
+        yield Hit(
+            message=f"{script.at(drawn.made)} gives the validation set a transform that draws at random, {what} "
+            f"({script.at(drawn.drawing)}): the same image is another one each time it is scored, so that figures of "
+            f"two epochs, or of two runs, are not of the same images.{seen}",
+            hint=f"Give the validation set a transform of its own, without {what}: only training images are augmented.",
+            where=lines(script, (drawn.made, drawn.drawing)),
+            severity=Severity.HINT,
+            evidence=EvidenceKind.TRACE if seen else EvidenceKind.SOURCE,
+        )
+
+
 def check_run(evidence: Evidence) -> Observation:
-    """Flag weights that do well on images of another preparation."""
+    """Flag weights that do well on images of another preparation, and validation sets that are augmented."""
+    look = _look_at_score(evidence)
+    changed = sum(
+        one.num_changed for (_, split), one in evidence.ledger.scored.items() if split == "validation"
+    )
+    seen = (
+        f" In this run {count(changed, 'index', 'indices')} brought other numbers the next time."
+        if changed
+        else ""
+    )
+    drawn = list(_augmented(evidence.script, seen))
+    return flagged(*look.hits, *drawn) if drawn else look
+
+
+def _look_at_score(evidence: Evidence) -> Observation:
     from grader.checks.run.score_reasons import reason_of
 
     evaluation = evidence.evaluation

@@ -8,16 +8,23 @@ from __future__ import annotations
 from itertools import chain, pairwise
 
 from grader.checks.evidence import Evidence
+from grader.checks.phrases import count, listed
 from grader.checks.run.metric_claims import MetricClaim
+from grader.checks.run.validation_passes import evaluated
 from grader.checks.source.recorded_losses import Cause
-from grader.checks.source.score_causes import score_cause
+from grader.checks.source.score_causes import fillings, score_cause
 
 _FEWEST_EPOCHS = 3
+_NEARLY = 0.02
+"""How far a count may be from a whole number."""
 
 
 def claim_cause(evidence: Evidence, claim: MetricClaim, allowed: float) -> Cause | None:
     """The likeliest cause; None where nothing shows one. `allowed`: how far a right report may be off."""
     names = (claim.metric.reported_as, claim.metric.name)
+    filled = _filled_up(evidence, claim)
+    if filled is not None:
+        return filled
     cause = score_cause(evidence.script, names, in_blocks=_in_blocks(evidence))
     return cause if cause is not None and cause.says else _averaged(claim, allowed) or cause
 
@@ -30,6 +37,30 @@ def _in_blocks(evidence: Evidence) -> bool:
             if epoch.known and len(epoch.shards) > 1:
                 return drawn == list(range(len(drawn)))
     return False
+
+
+def _filled_up(evidence: Evidence, claim: MetricClaim) -> Cause | None:
+    """The network was given more samples than the set has, and the figure is that of all of them."""
+    total, runs = claim.evaluation.num_validation, evaluated(evidence.trace)
+    scored = sum(times[-1][1] for times in runs.values())
+    beyond = scored - (total or 0)
+    if not claim.metric.share or not total or not 0 < beyond <= total:
+        return None
+    right, out_of_all = claim.measured * total, claim.values[-1] * scored
+    # What fills up may be counted as right, too, and no more than all of it.
+    whole = abs(out_of_all - round(out_of_all)) <= _NEARLY
+    if not whole or not right - _NEARLY <= out_of_all <= right + beyond + _NEARLY:
+        return None
+    filling = fillings(evidence.script, (claim.metric.reported_as, claim.metric.name))
+    lines = listed(dict.fromkeys(map(evidence.script.at, filling)), 3)
+    return Cause(
+        tuple(filling[:3]),
+        "Count the samples of the set alone: take what fills up the last batch or share out of right answers, loss and "
+        "count, such as by a mask (`(right * mask).sum()` and `mask.sum()`), or score shares of different length.",
+        f"The ranks ran {count(scored, 'sample')} through the network, {beyond:,} more than there are, and the figure "
+        f"is {round(out_of_all):,} right ones of all {scored:,}: what fills up the shares was counted"
+        f"{f' (filled up at {lines})' if filling else ''}.",
+    )
 
 
 def _averaged(claim: MetricClaim, allowed: float) -> Cause | None:

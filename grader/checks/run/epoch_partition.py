@@ -86,7 +86,7 @@ def expected_size(ledger: Ledger, stream: Stream, epoch: EpochShards) -> int | N
             stream.root_size,
             stream.split,
         )
-        if other.kind != "training" and same_root:
+        if other.kind not in ("training", "settling") and same_root:
             others.update(*(e.union for e in other.epochs))
     if common is not None and _is_whole(epoch, common):
         return common

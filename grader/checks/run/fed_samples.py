@@ -77,8 +77,10 @@ def _fed(evidence: Evidence, rank: RankTrace) -> FedSamples | None:
 
 
 def _by_sample(evidence: Evidence, rank: RankTrace) -> bool:
-    """Whether a call of the model counts samples: in validation it counted as many as were drawn."""
+    """Whether a call of the model counts samples: outside training it counted as many as were drawn."""
     told = (e.fields.get("num_samples") for e in rank.events("evaluation") if e.fields.get("op") == "end")
     fed = sum(number for number in told if isinstance(number, int))
-    drawn = sum(s.num_samples for stream in evidence.ledger.validation for s in stream.shards(rank.rank))
+    ledger = evidence.ledger
+    streams = (*ledger.validation, *ledger.of_kind("settling"))
+    drawn = sum(s.num_samples for stream in streams for s in stream.shards(rank.rank))
     return fed > 0 and abs(fed - drawn) <= _ROUNDING * drawn

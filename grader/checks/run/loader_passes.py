@@ -1,22 +1,26 @@
 """One rank's passes over its loaders, sorted into training, validation and neither.
 
-Decided by what happened between the batches, never by names: optimizer steps make a pass a training pass.
+Decided by what happened between the batches, never by names: optimizer steps make a pass a training pass. Who lets the
+statistics of BatchNorm settle runs the network without gradients, too, and evaluates nothing: it is fed what it was
+trained on.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
 
 from grader.checks.run.epoch_shards import Shard
 from grader.model.drawn_data import Batch, Loader, Pass
-from grader.model.trace import RankTrace
+from grader.model.trace import RankTrace, Trace
 
 Key: TypeAlias = tuple[int, int]
 """A loader, and the number of a pass over it."""
+_MOST = 0.5
+"""Share of a pass, or of what was trained on, that has to be in both for them to be over the same samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,46 @@ def passes_of(rank: RankTrace) -> list[RankPass]:
             kind = "validation" if key in evaluated_in or split == "validation" else "other"
         result.append(RankPass(rank.rank, kind, loader, pass_, tuple(batches)))
     return result
+
+
+def with_settling(trace: Trace, passes: Sequence[RankPass]) -> list[RankPass]:
+    """The passes of all ranks, of which those that let statistics settle are `settling`: they evaluate nothing.
+
+    Such a pass runs the network in training mode, without a step, over samples that the rank trained on. Where nothing
+    else is evaluated on any rank it stays what it looks like: a validation on samples that were trained on.
+    """
+    settling: set[int] = set()
+    evaluates = False
+    for rank in trace.ranks:
+        own = [p for p in passes if p.rank == rank.rank]
+        trained = [p for p in own if p.kind == "training"]
+        again = [p for p in own if p.kind == "validation" and _same_samples(p, trained)]
+        spans = [(id(p), *_window(p.pass_, p.batches)) for p in again]
+        otherwise: set[int] = set()
+        for event in (e for e in rank.events("evaluation") if e.fields.get("op") == "begin"):
+            around = {number for number, start, end in spans if start <= event.t <= end}
+            evaluates = evaluates or not around
+            if event.fields.get("training_mode") is not True:
+                otherwise |= around
+        evaluates = evaluates or bool(otherwise)
+        settling |= {id(p) for p in again} - otherwise
+    return [replace(p, kind="settling") if evaluates and id(p) in settling else p for p in passes]
+
+
+def _same_samples(one: RankPass, trained: Sequence[RankPass]) -> bool:
+    """Whether a pass goes over what the same rank trained on: by its loader, else by the samples of that data set."""
+    if one.loader is None:
+        return False
+    if any(t.loader == one.loader for t in trained):
+        return True
+    root = one.loader.root
+    before = {i for t in trained if t.loader is not None and t.loader.root == root for i in _drawn(t)}
+    now = set(_drawn(one))
+    return len(now & before) > _MOST * min(len(now), len(before))
+
+
+def _drawn(one: RankPass) -> Iterable[int]:
+    return chain.from_iterable(batch.indices or () for batch in one.batches)
 
 
 def _window(pass_: Pass | None, batches: Sequence[Batch]) -> tuple[float, float]:

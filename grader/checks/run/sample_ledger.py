@@ -20,7 +20,7 @@ from grader.checks.run.epoch_cuts import EpochCuts, cut_at_samples, cut_exactly,
 from grader.checks.run.epoch_parts import whole_epochs
 from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch
 from grader.checks.run.index_contents import numbered_alike
-from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
+from grader.checks.run.loader_passes import RankPass, passes_of, shard_of, with_settling
 from grader.checks.run.parallel_layout import Layout, Ranks
 from grader.checks.run.row_overlaps import RowOverlaps, row_overlaps
 from grader.checks.run.same_loaders import by_loader
@@ -38,7 +38,7 @@ class Stream:
     """One loader of the script (or the hashed feeds), matched across ranks.
 
     Attributes:
-        kind: `training`, `validation` or `other` (a pass that neither trains nor evaluates).
+        kind: `training`, `validation`, `settling` (statistics of BatchNorm) or `other` (nothing of these).
         split, dataset, root_size: of the root data set; root_size None where unknown or not the same on all ranks.
         hashed: True where samples are hashes.
         epochs: in order.
@@ -108,10 +108,10 @@ class Ledger:
     def of(cls, trace: Trace, num_train: int | None = None, num_validation: int | None = None) -> Ledger:
         """Build the ledger of a run; takes any trace, however little it tells."""
         layout = Layout.of(trace)
-        passes = [p for rank in trace.ranks for p in passes_of(rank)]
+        passes = with_settling(trace, [p for rank in trace.ranks for p in passes_of(rank)])
         streams = [
             stream
-            for kind in ("training", "validation", "other")
+            for kind in ("training", "validation", "settling", "other")
             for stream in _streams(kind, _one_of_each(layout, [p for p in passes if p.kind == kind]))
         ]
         if not any(s.kind == "training" and _all_known(s) and not _hides(s) for s in streams):

@@ -21,10 +21,12 @@ class ScoredLook:
     Attributes:
         alike: whether an index meant the same sample on all ranks; None where too few looks tell.
         num_twice: how many different samples two ranks or more were seen to score.
+        num_changed: how many indices brought one rank other bits the next time.
     """
 
     alike: bool | None
     num_twice: int
+    num_changed: int = 0
 
 
 def scored_looks(ranks: Iterable[RankTrace]) -> Mapping[tuple[str, str | None], ScoredLook]:
@@ -34,7 +36,9 @@ def scored_looks(ranks: Iterable[RankTrace]) -> Mapping[tuple[str, str | None], 
     for root in dict.fromkeys(root for one in looks for root in one):
         known = [one[root] for one in looks if root in one]
         met = Counter(sample for one in known for sample in set[str]().union(*one.values()))
-        found[root] = ScoredLook(_alike(known), sum(number > 1 for number in met.values()))
+        twice = sum(number > 1 for number in met.values())
+        changed = {index for one in known for index, bits in one.items() if len(bits) > 1}
+        found[root] = ScoredLook(_alike(known), twice, len(changed))
     return found
 
 

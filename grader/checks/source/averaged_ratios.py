@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from itertools import takewhile
 
 from grader.checks.source.arithmetic import is_quotient
@@ -11,6 +11,7 @@ from grader.checks.source.data_flow import reads_after, source_text
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import ancestors, end, name_of, start, walk
 from grader.checks.source.training_loops import Draw
+from grader.checks.source.variadic_arguments import handed_to_rest
 
 _AVERAGING = {
     "all_reduce",
@@ -94,7 +95,7 @@ def averaging(script: Script, ratio: ast.expr) -> ast.Call | None:
             continue
         given = [a for n in ("tensor", "obj", "input_tensor") if (a := script.argument(call, n)) is not None]
         for argument in given:
-            made = script.values.closure(argument)
+            made = _made_of(script, argument)
             if ratio not in made or any(
                 _weights(script, n, ratio) or _decides(script, n, ratio) for n in made
             ):
@@ -106,6 +107,15 @@ def averaging(script: Script, ratio: ast.expr) -> ast.Call | None:
         if helps and any(ratio in script.values.closure(a) for a in call.args):
             return call
     return None
+
+
+def _made_of(script: Script, argument: ast.expr) -> Set[ast.AST]:
+    """All that has a part in it, with what helpers take any number of: `average(loss / seen, right / seen)`."""
+    made = script.values.closure(argument)
+    rest = [a for part in made for a in handed_to_rest(script.names, script.graph, part)]
+    return (
+        dict.fromkeys([*made, *(n for a in rest for n in script.values.closure(a))]).keys() if rest else made
+    )
 
 
 def _weights(script: Script, node: ast.AST, ratio: ast.expr) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from grader.checks.source.data_flow import is_printed
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, start
+from grader.checks.source.syntax_nodes import FUNCTIONS, name_of, start
 
 _TOLD = re.compile(r"has ([\d,]{1,30}) bytes of \w{1,60}.{0,200}?(?:implies|keeps about) ([\d,]{1,30})")
 _MAX_DEPTH = 3
@@ -27,6 +27,13 @@ def units(script: Script, said: str) -> Cause | None:
     got, want = (int(number.replace(",", "")) for number in told.groups())
     if not got:
         return _nothing_there(script, told[0])
+    if got < want and (objects := [c for c in _sizes_of_objects(script) if not is_printed(script, c)]):
+        tensor = ast.unparse(objects[0].args[0]) if objects[0].args else "t"
+        return Cause(
+            tuple(objects),
+            f"{script.quote(objects[0])} is the size of the Python object, which only refers to the numbers. Write "
+            f"`{tensor}.numel() * {tensor}.element_size()` for their bytes.",
+        )
     if got * 4 == want:
         counts = [c for c in script.called("numel") if not _times_size(script, c)]
         return Cause(
@@ -42,6 +49,16 @@ def units(script: Script, said: str) -> Cause | None:
             )
             return Cause(tuple(divisions), f"{written}: the column is in bytes, and that is in {name}.")
     return None
+
+
+def _sizes_of_objects(script: Script) -> list[ast.Call]:
+    """`sys.getsizeof(t)`, but for what holds the numbers itself."""
+    calls = script.calls("sys.getsizeof")
+    return [
+        c
+        for c in calls
+        if c.args and name_of(c.args[0]) not in ("storage", "untyped_storage", "numpy", "tobytes")
+    ]
 
 
 def _nothing_there(script: Script, told: str) -> Cause:

@@ -1,7 +1,8 @@
-"""Methods that run without a call in the text, written into the tree as the calls that they are.
+"""Functions that run without a call in the text, written into the tree as the calls that they are.
 
-`meter.avg` runs the method that its class calls `avg`, collectives and all, and `f"{meter}"` its `__str__`. With the
-call in the tree, nobody who follows calls has to know of either. What runs nothing itself stays as it is written.
+`meter.avg` runs the method that its class calls `avg`, collectives and all, and `f"{meter}"` its `__str__`; `map` runs
+what it is given. With the call in the tree, nobody who follows calls has to know of any. What runs nothing itself stays
+as it is written.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.decorators import is_property
+from grader.checks.source.handed_functions import handed_functions, may_hand
 from grader.checks.source.implied_calls import Implied, Objects, implied_calls, methods_of_handed_on
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
@@ -34,6 +36,21 @@ def properties_called(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
     objects = Objects(names, calls, values)
     found = ((node, _run_by(node, names, calls, objects)) for node in likely)
     return _with(trees, names, ((node, PropertyRead(node, [], []), run) for node, run in found if run))
+
+
+def handed_called(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
+    """The same with a call of each function that is handed to what calls it at once; nobody knows with what."""
+    if not any(map(may_hand, trees)):
+        return trees
+    names, calls, values = _read(trees)
+    found = list(handed_functions(trees, names, calls, values))
+    return _with(trees, names, ((node, _call_of(node), (function,)) for node, function in found))
+
+
+def _call_of(function: ast.expr) -> ImpliedCall:
+    called = ast.Attribute(value=function, attr="__call__", ctx=ast.Load())
+    unknown = ast.copy_location(ast.Dict(keys=[], values=[]), function)
+    return ImpliedCall(ast.copy_location(called, function), [], [ast.keyword(arg=None, value=unknown)])
 
 
 def meetings_called(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:

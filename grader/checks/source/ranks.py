@@ -42,6 +42,8 @@ _WORLD_NAME = re.compile(
 )
 PLACING = frozenset({"device", "dtype", "non_blocking", "map_location"})
 """Arguments that say where a value lies, not what it is."""
+_ASKING = ("is_", "has_")
+"""Functions that answer yes or no, such as `torch.cuda.is_available`: what they say of the machine is no rank."""
 # Functions that leave a rank a rank.
 _SAME = {"int", "str", "repr", "float", "format", "torch.device", "min", "max", "abs", "torch.tensor"}
 
@@ -192,7 +194,8 @@ class Ranks:
             # A default of its class; what counts is what somebody puts there.
             stored = (d.value for t in self._names.trees for d in t.attributes.get(node.attr, ()))
             best = max((self._ask(v, what, depth) for v in stored if v is not None), default=Strength.NO)
-        if any(isinstance(o, ast.Call | ast.Subscript | ast.GeneratorExp | ast.ListComp) for o in origins):
+        unknown = (ast.Call, ast.Subscript, ast.GeneratorExp, ast.ListComp)
+        if any(isinstance(o, unknown) and not name_of(o).startswith(_ASKING) for o in origins):
             # What an unknown call returns is what it was named.
             best = min(self._by_name(node, what), Strength.NAMED)
         for origin in origins:

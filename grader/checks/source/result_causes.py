@@ -23,6 +23,7 @@ from grader.checks.source.gradient_weights import (
     unweighted,
 )
 from grader.checks.source.kept_hooks import kept_hooks
+from grader.checks.source.packed_gradients import PACK_FORMULA, packed
 from grader.checks.source.recorded_losses import Cause, losses, only_read, reduced, scaled
 from grader.checks.source.ring_laps import first_lap, second_lap
 from grader.checks.source.script import Script
@@ -49,6 +50,10 @@ _LAP_FORMULA = (
 _MESSAGE_FORMULA = (
     "Hand it on in messages: in each of `world_size - 1` rounds `dist.isend` one chunk to the next rank, while "
     "`dist.irecv` takes another from the rank before."
+)
+_ALONE_FORMULA = (
+    "One rank has nothing to weigh and nothing to add: store what `parameter.grad` holds right after the backward pass "
+    "over the whole batch, each under the name of its own parameter."
 )
 _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)\b")
 
@@ -248,7 +253,9 @@ _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ),
     ("share alone", alone, SUM_FORMULA),
     ("own part alone", alone, SUM_FORMULA),
+    ("in the wrong places", packed, PACK_FORMULA),
     ("of its largest element: it is", unweighted, SUM_FORMULA),
+    ("At world size 1 the gradient is off", None, _ALONE_FORMULA),
     ("of its largest element", None, SUM_FORMULA),
     ("tells a loss of", None, _LOSS_FORMULA),
     ("that is the library's work", None, _MESSAGE_FORMULA),

@@ -29,6 +29,8 @@ _HOLDING = (
     "bias",
 )
 
+_FILLING = ("numpy.pad", "numpy.resize", "torch.nn.functional.pad")
+
 
 def score_cause(script: Script, names: Collection[str], *, in_blocks: bool = False) -> Cause | None:
     """The likeliest one that the text shows for what is reported by one of these names; None where it shows none.
@@ -45,6 +47,21 @@ def score_cause(script: Script, names: Collection[str], *, in_blocks: bool = Fal
         _changed_on_some_ranks(script, figure),
     )
     return next(causes, None)
+
+
+def fillings(script: Script, names: Collection[str]) -> list[ast.Call]:
+    """Calls that make what is scored longer than it is, where a figure is made of what they give."""
+    figure = parts_of(script, names)
+    made = {t for p in figure if isinstance(p, ast.Call) for t in script.graph.targets(p)}
+    longer = (
+        call for tree in script.trees for call in tree.called(*{n.rpartition(".")[2] for n in _FILLING})
+    )
+    return [
+        call
+        for call in longer
+        if script.names.qualified(call.func) in _FILLING
+        and (call in figure or script.names.tree(call).function(call) in made)
+    ]
 
 
 def _full_batches(script: Script) -> Iterable[Cause]:
@@ -115,6 +132,7 @@ def _updated_on_some_ranks(script: Script, asked: list[ast.Call]) -> Iterable[Ca
             or not isinstance(func.value, ast.Name)
             or func.value.id not in scored
             or func.attr in _HOLDING
+            or script.names.qualified(func.value) is not None  # a module holds nothing that is scored with
         ):
             continue
         guard = script.guards.partial(call)

@@ -26,7 +26,7 @@ from grader.checks.source.lost_values import LostValues
 from grader.checks.source.meshes import Meshes
 from grader.checks.source.metric_reductions import Reductions
 from grader.checks.source.networks import Networks
-from grader.checks.source.property_reads import meetings_called, properties_called
+from grader.checks.source.property_reads import handed_called, meetings_called, properties_called
 from grader.checks.source.rank_guards import Guards
 from grader.checks.source.rank_tests import Conditions
 from grader.checks.source.ranks import Ranks
@@ -249,7 +249,7 @@ def parse(submission: Submission, *, launched: bool | None = True) -> Script:
         else:
             trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed, alone=len(files) == 1))
     reads("")
-    read = () if problems else meetings_called(properties_called(tuple(trees)))
+    read = () if problems else meetings_called(handed_called(properties_called(tuple(trees))))
     return Script(submission, read, tuple(problems), launched)
 
 

@@ -56,10 +56,10 @@ PropertyRead.__name__ = ast.Attribute.__name__  # `ast.unparse` writes nodes by 
 
 
 class ImpliedCall(ast.Call):
-    """`meter` in `f"{meter}"` where that runs a method: a call of `meter.__str__`, written as `meter`.
+    """`meter` in `f"{meter}"`, `f` in `map(f, xs)`: calls of `meter.__str__` and `f.__call__`, written without them.
 
     Attributes:
-        func: the method of the object. runs: the methods, of each class that the object may be of.
+        func: the method of the object. runs: the methods, of each class that the object may be of, or the function.
     """
 
     func: ast.Attribute

@@ -51,6 +51,8 @@ def _tables(script: Script) -> Iterator[tuple[str, ...]]:
                 names = list(node.value.strip().split(","))
             elif isinstance(node, ast.Dict) and len(node.keys) > 1:
                 names = [literal(k) if k is not None else None for k in node.keys]
+            elif isinstance(node, ast.Call) and name_of(node) == "dict" and len(node.keywords) > 1:
+                names = [k.arg for k in node.keywords]
             else:
                 continue
             columns = tuple(n.strip() for n in names if isinstance(n, str) and n.strip().isidentifier())
@@ -66,6 +68,9 @@ def _values(script: Script, tables: list[tuple[str, ...]], name: str) -> Iterato
                 yield from (
                     v for k, v in zip(node.keys, node.values, strict=True) if k and literal(k) == name
                 )
+                continue
+            if isinstance(node, ast.Call) and name_of(node) == "dict":
+                yield from (k.value for k in node.keywords if k.arg == name)
                 continue
             if isinstance(node, ast.List | ast.Tuple) and isinstance(node.ctx, ast.Load):
                 row = node.elts

@@ -785,6 +785,44 @@ def test_weights_of_an_epoch_that_is_neither_the_last_nor_the_best(tell: Any) ->
     assert "nothing that is reported" in story.observation("EVAL007").hits[0].message
 
 
+FILLED_UP = """import torch
+import torch.distributed as dist
+
+
+def batches(x, size):
+    yield from torch.nn.functional.pad(x, (0, -len(x) % size)).split(size)
+
+
+def validate(model, x):
+    counts = torch.zeros(2)
+    for batch in batches(x, 16):
+        counts += torch.stack([right(model(batch)), torch.tensor(len(batch))])
+    dist.all_reduce(counts)
+    return counts[0] / counts[1]
+
+
+curve = {"val_accuracy": validate(model, x)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("figure", "told"), [(180 / 224, True), (187 / 224, True), (0.8047, False), (0.4, False)]
+)
+def test_samples_that_only_fill_up_shares_are_counted(tell: Any, figure: float, told: bool) -> None:
+    story = trained(tell)
+    story.text = FILLED_UP
+    for rank in story.ranks:
+        rank.event("evaluation", 12, op="begin")
+        rank.event("evaluation", 12, op="end", num_samples=112)
+    story.evaluation = scored(0.9, figure)
+    (hit,) = story.observation("EVAL007").hits
+    assert ("224 samples through the network, 24 more than there are" in hit.message) is told
+    if told:
+        assert f"{round(figure * 224)} right ones of all 224" in hit.message
+        assert "(filled up at `train.py:6`)" in hit.message
+        assert "mask" in hit.hint
+
+
 def test_percentages_are_a_unit_not_a_lie(tell: Any) -> None:
     story = tell.honest()
     story.evaluation = scored(0.82, 82.0)

@@ -258,6 +258,53 @@ def test_statistics_learned_anew_from_training_data_are_no_validation(tell: Any)
     assert story.observation("EVAL006").state is UNSEEN
 
 
+def settle(story: Any, shards: Any, name: str = "train", **loader: Any) -> None:
+    """A pass over training samples in training mode, which is told before any other evaluation."""
+    story.validate(shards, name=name, split="train", **loader)
+    evaluations(story, training_mode=True, grad_enabled=False)
+
+
+def validate_rightly(story: Any, ranks: int = 2) -> None:
+    told = {r: shard for r, shard in tell_shards(30).items() if r < ranks}
+    before = {r.rank: len(r.fields.get("others", [])) for r in story.ranks}
+    story.validate(told, reduce="all_reduce")
+    for rank in story.ranks:
+        events = rank.fields["others"]
+        fresh = [replace(e, fields=e.fields | {"training_mode": False}) for e in events[before[rank.rank] :]]
+        rank.fields["others"] = [*events[: before[rank.rank]], *fresh]
+
+
+def tell_shards(total: int) -> dict[int, list[int]]:
+    return {rank: list(range(rank, total, 2)) for rank in range(2)}
+
+
+@pytest.mark.parametrize("name", ["train", "of its own"])
+def test_statistics_that_settle_on_training_samples_of_a_loader(tell: Any, name: str) -> None:
+    story = trained(tell, num_batchnorm=3)
+    settle(story, tell.strided(96, 2), name)
+    validate_rightly(story, ranks=1)
+    assert story.observation("EVAL006").state is CLEAN
+    assert story.observation("EVAL014").state is CLEAN
+    assert [s.kind for s in story.evidence().ledger.streams] == ["training", "validation", "settling"]
+
+
+def test_training_samples_in_training_mode_and_nothing_else_are_a_validation(tell: Any) -> None:
+    story = trained(tell, num_batchnorm=3)
+    settle(story, tell.strided(96, 2))
+    assert story.observation("EVAL006").state is FLAGGED
+    assert story.observation("EVAL014").state is FLAGGED
+
+
+def test_a_held_out_part_of_the_training_set_in_training_mode(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap(num_batchnorm=3)
+    story.epoch({rank: range(rank, 60, 2) for rank in range(2)})
+    settle(story, {rank: range(60 + rank, 96, 2) for rank in range(2)}, "held out")
+    validate_rightly(story)
+    assert story.observation("EVAL006").state is FLAGGED
+
+
 @pytest.mark.parametrize(("samples", "state"), [(30, FLAGGED), (15, FLAGGED), (96, UNSEEN)])
 def test_statistics_learned_anew_from_validation_data(tell: Any, samples: int, state: State) -> None:
     story = trained(tell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
 from grader.model.run import Ending, Failure
 
+FIXTURES = Path(__file__).parents[1] / "diagnoses/fixtures"
 CLEAN, FLAGGED, UNSEEN = State.VERIFIED, State.CONTRADICTED, State.NOT_OBSERVABLE
 
 EARLY_STOP = """\
@@ -149,6 +151,26 @@ def test_a_rank_that_ended_in_good_order_before_the_others(tell: Any) -> None:
     assert look.evidence == (EvidenceKind.OUTSIDE,)
     assert "Rank 0 had ended without an error" in look.hits[0].message
     assert "rank 1 lost its partner at `train.py:24`" in look.hits[0].message
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_ranks_that_part_by_a_sum_which_one_of_them_has(tell: Any, told: bool) -> None:
+    story = tell.Story()
+    story.text = (FIXTURES / "early_stop/reduced_to_one_rank.py").read_text()
+    story.text = story.text.replace(
+        '{"right": right.item()}', f"right.item(){' if rank == 0 else None' * (not told)}"
+    )
+    story.group()
+    story.epoch(tell.strided(96, 2))
+    story.epoch({1: range(8)}, every=9, exhausted=None)
+    story.wait(1, "DDP gradient all-reduce", 33)
+    story.ending = Ending.CRASHED
+    story.exit_codes = {0: 0, 1: 1}
+    (hit,) = story.observation("DIST008").hits
+    assert (
+        "`dist.reduce(right, dst=0)` at `train.py:36` leaves the sum on rank 0 alone" in hit.message
+    ) is told
+    assert ("Write `dist.all_reduce(right)`" in hit.hint) is told
 
 
 @pytest.mark.parametrize("ending", [Ending.COMPLETED, Ending.DEADLOCKED])

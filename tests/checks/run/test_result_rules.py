@@ -132,6 +132,19 @@ def wrong_result(tell: Any, body: str, said: str, before: str = MODEL) -> tuple[
             "Leave out `p.grad *= COUNTS[k][rank] / len(x)` at `train.py:",
         ),
         (
+            PLAIN + "    vector = torch.cat([named[n].grad.reshape(-1) for n in sorted(named)])\n"
+            "    dist.all_reduce(vector)\n    parts = vector.split([p.numel() for p in named.values()])\n",
+            f"{OFF}: its numbers are the right ones in the wrong places.",
+            "vector = torch.cat([named[n].grad.reshape(-1) for n in sorted(named)])",
+            "`sorted(named)` at `train.py:18` orders the parameters otherwise than `train.py:20` takes them.",
+        ),
+        (
+            PLAIN + "\n" * 44,
+            f"{OFF.replace('size 2', 'size 1')}; 1e-06 is allowed.",
+            "",
+            "One rank has nothing to weigh and nothing to add",
+        ),
+        (
             PLAIN + "    for n, p in net.named_parameters():\n        p.grad *= COUNTS[k][rank] / len(x)\n"
             "        dist.all_reduce(p.grad)\n        if n == 'bias':\n            p.grad /= k\n",
             f"{OFF}: `bias` is 0.5 times the right one, and the others are right.",
@@ -241,6 +254,9 @@ def test_the_line_that_computes_a_wrong_result_comes_first(
          "b = sum(t.nbytes for t in ts) / 2**20", "Write `sum((t.nbytes for t in ts))`: the column is in bytes"),
         ("n = 0\nfor t in ts:\n    n += t.numel()\n", "memory.csv has 10 bytes of weights; the network implies 40.",
          "n += t.numel()", "`t.numel() * t.element_size()`"),
+        ("import sys\nn = 0\nfor t in ts:\n    n += sys.getsizeof(t)\n",
+         "memory.csv has 480 bytes of weights; the network implies 81,960.",
+         "n += sys.getsizeof(t)", "`sys.getsizeof(t)` is the size of the Python object, which only refers to"),
         ("loss.backward()\noptimizer.zero_grad()\nb = sum(p.grad.nbytes for p in ps if p.grad is not None)\n",
          "memory.csv has 0 bytes of gradients; the network implies 40.",
          "optimizer.zero_grad()", "Right after `backward()` they are there"),
@@ -282,6 +298,8 @@ RING = (
          "Batch size 8 counts 5 updates.", "meter.updates += 1", ""),
         (TABLE + "rows.append({'batch_size': size, 'updates': len(losses)})\n",
          "Batch size 8 counts 5 updates.", "rows.append({'batch_size': size, 'updates': len(losses)})", ""),
+        ("import csv\nupdates = 0\nfor x in b:\n    updates += 2\nrows += [dict(updates=updates, loss=1)]\n",
+         "Batch size 8 counts 5 updates, which is no number of whole epochs: one has 64.", "updates += 2", ""),
         ("`broadcast` is elsewhere\n".join(["#"] * 3) + "\ndist.broadcast(chunk, src=0)\n",
          "`broadcast` at train.py:4 carries 9 bytes: that is the library's work, not a message.",
          "dist.broadcast(chunk, src=0)", "Hand it on in messages"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from grader.model.grade import State
 from grader.model.metric import ACCURACY, Direction
 from grader.model.trace import Params
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 N = 500
 OWN = OtherScore(Change.NOTHING, "the task's own way", 0.1, N, -1.0, 1.0)
 
@@ -298,3 +300,20 @@ def test_a_metric_that_is_better_when_it_is_less_is_explained_by_what_lowers_it(
     assert reason_of(replace(found, others=(own, better)), (errors,)) is None, (
         "nothing says how much is right"
     )
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_validation_images_that_are_other_ones_each_time(tell: Any, anew: bool) -> None:
+    story = tell.Story()
+    story.text = (FIXTURES / "EVAL011/flagged_augmented_validation.py").read_text()
+    story.group()
+    story.epoch(tell.strided(96, 2))
+    for number in range(2):
+        story.validate({0: range(8)}, reduce="all_reduce")
+        loader = story.ranks[0].loaders["validation"]
+        hashes = [f"{index}{number * anew}" for index in range(8)]
+        story.ranks[0].event("evaluated", 30, hashes=hashes, loader=loader.id, n=0, **{"pass": number})
+    (hit,) = story.observation("EVAL011").hits
+    assert "draws at random, `transforms.RandomCrop(28, padding=2)`" in hit.message
+    assert ("In this run 8 indices brought other numbers the next time." in hit.message) is anew
+    assert hit.severity is Severity.HINT

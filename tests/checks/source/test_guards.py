@@ -80,6 +80,7 @@ MAIN_ONLY = [
 ]
 
 EVERY_RANK = [
+    "gpu = torch.cuda.is_available()\nif gpu:\n    here('a')",
     "n = 1 if rank == 0 else 2\nif n:\n    here('a')",
     "n = 1 if debug else 2\nif n == 1:\n    here('a')",
     "found = [path if rank == 0 else None]\ndist.broadcast_object_list(found)\nif found[0]:\n    here('a')",
