@@ -126,7 +126,7 @@ def check_run(evidence: Evidence) -> Observation:
         repeated = {rank: numbers for rank, numbers in orders.items() if numbers}
         if repeated:
             return flagged(_hit(evidence.script, stream, repeated))
-        if dealt_once(stream):
+        if dealt_once(evidence.ledger, stream, told):
             return flagged(_dealt_hit(evidence.script, stream, asked=evidence.expected.new_shares))
         if not stream.hashed and all(s.in_order for s in stream.shards(stream.ranks[0])):
             again = [rank for rank in stream.ranks if told[rank]]
