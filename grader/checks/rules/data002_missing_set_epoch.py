@@ -54,7 +54,8 @@ dist.destroy_process_group()
 In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled
 epochs are never equal by chance, and neither are the shares of ranks. Batches that a model is given after the loader's
 one pass are known by hashes of their samples; what a data set of one's own gives for equal indices, by labels, too. One
-pass needs no new order, and a set that is never shuffled has none to renew. In the source, by a shuffling sampler in an
+pass needs no new order. A set that is never shuffled has none to renew, but where a task asks for new shares in each
+epoch, it is found not to deal them out. In the source, by a shuffling sampler in an
 epoch loop without a call of `set_epoch` on it that every rank comes by, or what does the same: `sampler.epoch = epoch`,
 or a new sampler in each epoch with the epoch's number in its seed; by `itertools.cycle` around a loader that shuffles;
 and by a data set that is told the epoch while its workers persist.
@@ -70,7 +71,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.causes import CauseInText, lines
 from grader.checks.source.kept_epochs import cycled_loaders, stale_copies
 from grader.checks.source.missed_epochs import missed_epochs, takes_epoch, untold
-from grader.checks.source.orders_by_hand import divided, orders_read
+from grader.checks.source.orders_by_hand import divided, may_mix, orders_read
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import dealt_anew, loader_at, own_cuts, own_seeds, seeded_by_epoch
 from grader.checks.source.untold_samplers import TELL, untold_samplers
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
+EXPLAINED_BY = ("DATA006",)
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -108,7 +110,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that met their samples in the same order in two or more epochs."""
     from grader.checks.run.index_contents import dealt_again
-    from grader.checks.run.repeated_orders import dealt_once, repeated_epochs
+    from grader.checks.run.repeated_orders import dealt_once, never_renewed, repeated_epochs
     from grader.checks.run.replayed_batches import given_besides, replayed_batches
 
     reasons: list[str] = []
@@ -133,8 +135,16 @@ def check_run(evidence: Evidence) -> Observation:
             stale = _stale(evidence.script, stream) if again else None
             if stale is not None:
                 return flagged(_stale_hit(evidence.script, stream, stale, again))
-            if evidence.ledger.alike is False:
+            mixed, asked = may_mix(evidence.script), evidence.expected.new_shares
+            if asked and never_renewed(stream, told, mixed=mixed):
+                return flagged(_never_renewed_hit(evidence.script, stream))
+            if evidence.ledger.alike is False or False in told.values():
                 _chosen_by_data_set(again, renewed, reasons)
+                continue
+            if asked and mixed and never_renewed(stream, told, mixed=False):
+                reasons.append(
+                    "Indices rose alike in each epoch; whether they stood for other samples, is not seen."
+                )
                 continue
         _clean(stream, renewed, reasons)
     besides = max((given_besides(rank) for rank in evidence.trace.ranks), default=0)
@@ -212,6 +222,18 @@ def _dealt_hit(script: Script, stream: Stream, *, asked: bool) -> Hit:
     )
 
 
+def _never_renewed_hit(script: Script, stream: Stream) -> Hit:
+    drawn = count(stream.shards(stream.ranks[0])[0].num_samples, "sample")
+    return Hit(
+        message=f"{ranks(stream.ranks)} met the same samples in the same, rising order in each of "
+        f"{count(len(stream.epochs), 'epoch')} ({drawn} on rank {stream.ranks[0]}): "
+        f"{at(stream.site, 'the training loop')} shuffles nothing, so no epoch deals the samples out anew.",
+        hint=dealt_anew(script, stream.site),
+        where=(*lines(script, own_cuts(script, stream.site)), *place(stream.site)),
+        ranks=tuple(stream.ranks),
+    )
+
+
 def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
     longest = max((stream.shards(rank) for rank in stream.ranks), key=len)
     if len(longest) < 2:
@@ -225,8 +247,8 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
         reasons.append("The training loader does not tell which samples it drew.")
     elif all(s.in_order for s in longest):
         renewed.append(
-            f"{count(len(longest), 'epoch')} ran in the data set's own order: nothing is shuffled, "
-            "so there is no order to renew."
+            f"{count(len(longest), 'epoch')} ran in the data set's own order: nothing was shuffled, "
+            "so the shares were never dealt anew, and no order was lost."
         )
     else:
         each = f"Each of {count(len(longest), 'epoch')}" if stream.exact else "Each epoch"

@@ -45,6 +45,29 @@ def _order(shard: Shard, length: int) -> object:
     return samples
 
 
+def never_renewed(stream: Stream, steady: Mapping[int, bool | None], *, mixed: bool) -> bool:
+    """Whether each rank met the same samples in rising order in all epochs, of which there were several.
+
+    Args:
+        stream: what was trained on.
+        steady: of each rank, whether its indices meant the same samples in all epochs; None where nothing tells.
+        mixed: whether the script may mix what the indices stand for: then that has to be known.
+    """
+    if stream.hashed or not stream.ranks:
+        return False
+    for rank in stream.ranks:
+        shards = stream.shards(rank)
+        same = {s.samples for s in shards}
+        if len(shards) < _MIN_EPOCHS or len(same) != 1 or shards[0].num_samples < _MIN_SAMPLES:
+            return False
+        known = steady.get(rank)
+        if not all(s.samples and s.in_order and s.exhausted for s in shards) or known is False:
+            return False
+        if known is None and mixed:
+            return False
+    return True
+
+
 def dealt_once(ledger: Ledger, stream: Stream, steady: Mapping[int, bool | None]) -> bool:
     """Whether ranks shuffled shares that never mix: what one met in all epochs no other has met.
 
