@@ -83,7 +83,7 @@ SEVERITY = Severity.HINT
 _MIN_SAMPLES = 64
 _MIXING = {
     "shuffle", "permutation", "randperm", "permute", "sample", "choice", "randint", "rand", "randn", "random",
-    "WeightedRandomSampler", "argsort", "shuffled", "default_rng", "RandomState",
+    "WeightedRandomSampler", "RandomSampler", "DistributedSampler", "argsort", "shuffled", "default_rng", "RandomState",
 }  # fmt: skip
 _SORTING = ("argsort", "sort", "sorted", "lexsort")
 _SHUFFLE = "Let the sampler shuffle, `DistributedSampler(train_set, shuffle=True)` (its default)"

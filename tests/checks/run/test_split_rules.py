@@ -99,6 +99,36 @@ def test_the_sampler_that_was_told_not_to_shuffle(tell: Any) -> None:
     assert hit.hint.startswith("Write `shuffle=True` at `train.py:10`")
 
 
+KEPT = """import torch
+from torch.utils.data import DataLoader, DistributedSampler, Subset
+
+sampler = DistributedSampler(data)
+for epoch in range(2):
+    sampler.set_epoch(epoch)
+{made}
+loader = {loader}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "loader", "says", "hint"),
+    [
+        ("kept = tuple(sampler)", "DataLoader(data, sampler=kept)", "a list of what `sampler`", "Write `sampler`"),
+        ("kept = list(sampler)", "DataLoader(Subset(data, kept))", "`set_epoch` at `train.py:6` changes", "`sampler=s"),
+        ("kept = torch.randperm(9)[rank::2]", "DataLoader(Subset(data, kept))", "once for all epochs", "Draw it in"),
+    ],
+)  # fmt: skip
+def test_an_order_that_was_kept_is_named(tell: Any, made: str, loader: str, says: str, hint: str) -> None:
+    story = tell.Story()
+    story.text = KEPT.format(made=made, loader=loader)
+    for _ in range(2):
+        story.epoch(tell.strided(96, 2, 1), site=tell.site(8))
+    (hit,) = story.observation("DATA002").hits
+    assert says in hit.message
+    assert hint in hit.hint
+    assert hit.where[0].line == 7
+
+
 def test_mixed_order_is_shuffled(tell: Any) -> None:
     assert tell.honest(n=192).observation("DATA006").state is CLEAN
 
