@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from grader.model.evaluation import Evaluation
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.task import Expected
@@ -156,6 +157,15 @@ def test_shares_of_the_ranks_own_that_stay_are_dealt_once(
     assert "no rank had all 96 samples" in whole
     assert "sets of their own" in story.observation("DATA003").reason
     assert "as many samples as there are: 96" in story.observation("DATA004").reason
+
+
+def test_sets_of_the_ranks_own_are_looked_at_before_more_epochs_are_advised(tell: Any) -> None:
+    story = dealt(tell, lambda rank, _, index: (2 * index + rank) % 10)
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4})
+    story.levels = {"accuracy": 0.9}
+    (hit,) = story.observation("EVAL013").hits
+    assert "an index stands for another sample than on other ranks" in hit.message
+    assert hit.hint.startswith("Look at what each rank trains on first")
 
 
 def test_shares_of_the_ranks_own_that_are_dealt_anew(tell: Any) -> None:
