@@ -1,7 +1,7 @@
 """Which sample of which data set an index means: from a loader's own data set down to the root.
 
-Follows `Subset` (so `random_split`) and `ConcatDataset`; asks no data set for a sample, since that may be slow or draw
-random numbers.
+Follows `Subset` (so `random_split`), `ConcatDataset`, and classes of the script's own around a data set, where what
+these ask it for is plain to see; asks no data set for a sample, since that may be slow or draw random numbers.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from grader.probe.dataset_shares import held_below
 
 MAX_INDICES = 65_536
 """More indices than this in one batch are not written out."""
@@ -32,7 +34,8 @@ class Root:
         dataset: the root itself; kept alive by its loader anyway.
         resolve: from indices of the loader's data set to indices of the root.
         resolvable: False where the way down is hidden or has no indices at all.
-        hides: True where the root is somebody's own class around a `Subset`: its indices say little on another rank.
+        hides: True where the root is somebody's own class around a `Subset`, and nothing tells what it asks for there:
+            its indices say little on another rank.
     """
 
     dataset: Any
@@ -41,15 +44,18 @@ class Root:
     hides: bool
 
 
-def find_root(dataset: Any) -> Root:
-    """The root of a map-style data set. Several roots (`ConcatDataset` of different ones) are the data set itself."""
+def find_root(dataset: Any, *, own: bool = True) -> Root:
+    """The root of a map-style data set. Several roots (`ConcatDataset` of different ones) are the data set itself.
+
+    `own`: also through classes of the script's own, which other processes may hold in another state.
+    """
     from torch.utils.data import ConcatDataset, Subset
 
     if isinstance(dataset, Subset):
-        below = find_root(dataset.dataset)
+        below = find_root(dataset.dataset, own=own)
         return Root(below.dataset, _through_subset(dataset, below.resolve), below.resolvable, below.hides)
     if isinstance(dataset, ConcatDataset) and dataset.datasets:
-        parts = [find_root(part) for part in dataset.datasets]
+        parts = [find_root(part, own=own) for part in dataset.datasets]
         hides = any(part.hides for part in parts)
         if all(part.dataset is parts[0].dataset for part in parts):
             resolve = _through_concat(dataset, [part.resolve for part in parts])
@@ -57,6 +63,12 @@ def find_root(dataset: Any) -> Root:
         if all(part.dataset is whole for part, whole in zip(parts, dataset.datasets, strict=True)):
             return Root(dataset, list, True, hides)
         return Root(dataset, _through_parts(dataset, parts), all(part.resolvable for part in parts), hides)
+    held = held_below(dataset) if own else None
+    if held is not None:
+        below, step = find_root(held[0]), held[1]
+        return Root(
+            below.dataset, lambda indices: below.resolve(step(indices)), below.resolvable, below.hides
+        )
     return Root(dataset, list, hasattr(dataset, "__getitem__"), _holds_subset(dataset))
 
 

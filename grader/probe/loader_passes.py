@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.probe import code_locations, events, sampling
 from grader.probe.counters import counters
-from grader.probe.datasets import MAX_INDICES, index_list, num_samples, state
+from grader.probe.datasets import MAX_INDICES, Root, index_list, num_samples, state
 from grader.probe.loaders import TrackedLoader, built, loader_of, sampler_of, whole
 from grader.probe.patches import guarded, replace
 from grader.probe.writer import clock, writer
@@ -124,10 +124,10 @@ def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None
     if indices is None:
         size = min(num_samples(data), MAX_INDICES)
     else:
-        if root.resolve is not list:
-            indices = root.resolve(indices)
         size = len(indices)
-        if not root.hides:
+        if root.resolve is not list:
+            indices = _resolved(root, indices)
+        if indices is not None and not root.hides:
             # Only the newest batches can still explain what a model is given next.
             if size > now.largest_batch:
                 now.largest_batch = size
@@ -143,6 +143,14 @@ def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None
         f'{{"e":"batch","t":{t - writer.origin:.6f},{current.head},"n":{n},"size":{size},'
         f'"indices":{"null" if indices is None else indices},"wait_s":{wait_s:.6f}{labels}}}'.encode()
     )
+
+
+def _resolved(root: Root, indices: list[int]) -> list[int] | None:
+    """Indices of the root; None where a class of the script's own asks for something else this time."""
+    try:
+        return root.resolve(indices)
+    except Exception:  # noqa: BLE001 - of that class: the loader has raised it already, or nothing came of it
+        return None
 
 
 def _labels(data: Any, size: int) -> str:

@@ -93,7 +93,9 @@ def built(loader: Any, site: CodeLocation | None = None) -> TrackedLoader:
     from torch.utils.data import IterableDataset
 
     iterable = isinstance(loader.dataset, IterableDataset)
-    root = Root(loader.dataset, list, False, False) if iterable else find_root(loader.dataset)
+    # Workers that persist hold the data set as it was when they were started.
+    live = not (loader.num_workers and loader.persistent_workers)
+    root = Root(loader.dataset, list, False, False) if iterable else find_root(loader.dataset, own=live)
     sampler = None if iterable else sampler_of(loader)
     known = TrackedLoader(_num_loaders, root)
     _num_loaders += 1

@@ -148,7 +148,7 @@ def test_a_data_set_that_hides_a_subset_is_told_by_hashes_too(ranks: Callable[..
         class Doubled(Dataset):
             def __init__(self, part): self.part = part
             def __len__(self): return len(self.part)
-            def __getitem__(self, i): return self.part[i][0] * 2, self.part[i][1]
+            def __getitem__(self, i): return torch.mul(self.part[i][0], 2), self.part[i][1]
 
         dist.init_process_group("gloo")
         torch.manual_seed(0)
@@ -167,6 +167,107 @@ def test_a_data_set_that_hides_a_subset_is_told_by_hashes_too(ranks: Callable[..
     loaders = [next(line for line in lines if line["e"] == "loader") for lines in ran.lines]
     assert loaders[0]["hides"]
     assert loaders[0]["digest"] != loaders[1]["digest"]
+
+
+OWN_SHARES = """
+class Share:
+    def __init__(self, data, indices): self.data, self.indices, self.drop = data, indices, lambda x: x.clone()
+    def __len__(self): return len(self.indices)
+    def __getitem__(self, i):
+        x, y = self.data[self.indices[i]]
+        return self.drop(x) + torch.rand(()) * 0, y
+
+class Stripe(Dataset):
+    def __init__(self, data, first, step): self.data, self.first, self.step = data, first, step
+    def __len__(self): return len(range(self.first, len(self.data), self.step))
+    def __getitem__(self, i):
+        if i < 0: raise IndexError(i)
+        return self.data[self.first + i * self.step]
+
+class Twice(Dataset):
+    def __init__(self, data): self.data = data
+    def __len__(self): return 2 * len(self.data)
+    def __getitem__(self, i): return self.data[i % len(self.data)]
+
+class AnyOne(Dataset):
+    def __init__(self, data): self.data = data
+    def __len__(self): return len(self.data)
+    def __getitem__(self, i): return self.data[torch.randint(0, len(self.data), ()).item()]
+
+asked = []
+class Told(TensorDataset):
+    def __getitem__(self, i): asked.append(i); return super().__getitem__(i)
+"""
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        "Share(root, torch.arange(40, 4, -1))",
+        "Share(Subset(root, range(1, 41)), [3, 1, 4, 15, 9, 26, 5])",
+        "Stripe(root, 1, 3)",
+        "Subset(Stripe(Share(root, range(40, 0, -1)), 1, 3), [5, 2, 7, 1])",
+    ],
+)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_shares_of_own_classes_are_traced_back_to_what_they_hold(
+    ranks: Callable[..., Ran], dataset: str, workers: int
+) -> None:
+    ran = ranks(
+        OWN_SHARES
+        + TRAIN.format(
+            dataset=f"root = data; data = {dataset}",
+            options=f"num_workers={workers}",
+            after="pass",
+            root="root",
+        ),
+        nproc=1,
+    )
+    assert told(ran, 0) == printed(ran, 0)
+    loader = ran.ranks[0].loaders[0]
+    assert (loader.dataset, loader.root_size, loader.hides) == ("TensorDataset", 41, False)
+    assert not ran.ranks[0].problems
+
+
+@pytest.mark.parametrize(("dataset", "root"), [("Twice(root)", "Twice"), ("AnyOne(root)", "AnyOne")])
+def test_own_classes_that_repeat_or_draw_samples_are_data_sets_of_their_own(
+    ranks: Callable[..., Ran], dataset: str, root: str
+) -> None:
+    ran = ranks(
+        OWN_SHARES
+        + f"""
+        torch.manual_seed(0)
+        root = Told(torch.randn(41, 6), torch.zeros(41))
+        state = torch.get_rng_state()
+        loader = DataLoader({dataset}, batch_size=4)
+        assert not asked and torch.equal(state, torch.get_rng_state())
+        for _ in loader: pass
+        """.replace("\n        ", "\n"),
+        nproc=1,
+    )
+    assert ran.ranks[0].loaders[0].dataset == root
+    assert [i for batch in told(ran, 0) for i in batch] == list(range(ran.ranks[0].loaders[0].size or 0))
+
+
+def test_shares_that_are_dealt_anew_are_followed_and_copies_in_workers_that_live_on_are_not(
+    ranks: Callable[..., Ran],
+) -> None:
+    ran = ranks(
+        OWN_SHARES
+        + """
+root = TensorDataset(torch.arange(12), torch.zeros(12))
+share = Share(root, [0, 1, 2, 3])
+for options in ({}, dict(num_workers=1, persistent_workers=True)):
+    share.indices = [0, 1, 2, 3]
+    loader = DataLoader(share, batch_size=4, **options)
+    for _ in range(2):
+        for _ in loader: pass
+        share.indices[:] = [8, 9, 10, 11]
+""",
+        nproc=1,
+    )
+    assert told(ran, 0) == [[0, 1, 2, 3], [8, 9, 10, 11], [0, 1, 2, 3], [0, 1, 2, 3]]
+    assert [loader.dataset for loader in ran.ranks[0].loaders] == ["TensorDataset", "Share"]
 
 
 def test_an_iterable_data_set_is_told_by_hashes(ranks: Callable[..., Ran]) -> None:
@@ -258,7 +359,7 @@ class Share(Dataset):
     def __len__(self): return len(self.whole) // 2
     def __getitem__(self, i):
         {drawn}
-        return self.whole[2 * i + self.rank]
+        return self.whole[sum((2 * i, self.rank))]  # not to be looked through
 
 class Digits(TensorDataset):
     train = {train}

@@ -15,6 +15,7 @@ Give all ranks shards of one length (`DistributedSampler` pads or drops for that
 from __future__ import annotations
 
 from grader.checks.phrases import count, listed, place, ranks
+from grader.checks.run.dealt_rounds import EVEN, dealt_rounds
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.left_loops import uneven_loop
 from grader.checks.run.loop_divergence import left_epoch
@@ -31,7 +32,7 @@ _WHY = (
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of an epoch that ran dry, or a loop that was over, on some ranks while others were in a batch more."""
-    return (_ran_dry(run) or _goes_on(run)) if run.parted else None
+    return (_ran_dry(run) or _goes_on(run) or _dealt(run)) if run.parted else None
 
 
 def _goes_on(run: FailedRun) -> Diagnosis | None:
@@ -49,6 +50,21 @@ def _goes_on(run: FailedRun) -> Diagnosis | None:
         if written
         else "Let all ranks go through it equally often.",
         where=(script.location(apart.node),),
+        ranks=(),
+    )
+
+
+def _dealt(run: FailedRun) -> Diagnosis | None:
+    """A loop whose rounds themselves are dealt out, to some ranks more of them."""
+    apart = dealt_rounds(run.evidence)
+    if apart is None:
+        return None
+    return run.parting(
+        title="Ranks went through a loop unequally often",
+        what=f"{apart.sentence.removesuffix('.')}; {positions_text(run.positions)}",
+        why=_WHY,
+        hint=EVEN,
+        where=(apart.where,),
         ranks=(),
     )
 

@@ -54,10 +54,11 @@ dist.destroy_process_group()
 In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled
 epochs are never equal by chance, and neither are the shares of ranks. Batches that a model is given after the loader's
 one pass are known by hashes of their samples; what a data set of one's own gives for equal indices, by labels, too. One
-pass needs no new order, and a set that is never shuffled has none to renew. In the source, by a shuffling sampler in an
+pass needs no new order. A set that is never shuffled has none to renew, but where a task asks for new shares in each
+epoch, it is found not to deal them out. In the source, by a shuffling sampler in an
 epoch loop without a call of `set_epoch` on it that every rank comes by, or what does the same: `sampler.epoch = epoch`,
 or a new sampler in each epoch with the epoch's number in its seed; by `itertools.cycle` around a loader that shuffles;
-and by a data set that is told the epoch while its workers persist.
+by a list that is made of a sampler once; and by a data set that is told the epoch while its workers persist.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import CauseInText, lines
+from grader.checks.source.frozen_orders import drawn_once, frozen_in_training, frozen_orders
 from grader.checks.source.kept_epochs import cycled_loaders, stale_copies
 from grader.checks.source.missed_epochs import missed_epochs, takes_epoch, untold
-from grader.checks.source.orders_by_hand import divided, orders_read
+from grader.checks.source.orders_by_hand import divided, may_mix, orders_read
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import dealt_anew, loader_at, own_cuts, own_seeds, seeded_by_epoch
 from grader.checks.source.untold_samplers import TELL, untold_samplers
@@ -79,16 +81,22 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.replayed_batches import ReplayedBatches
     from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
+EXPLAINED_BY = ("DATA006",)
 
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag shuffling samplers of a training loop that runs several times and never tells them the epoch."""
+    frozen = list(frozen_in_training(script))
+    for cause in frozen:
+        says = f"{cause.says} The training loop runs several times, each time in that order."
+        yield Hit(message=says, hint=cause.hint, where=lines(script, cause.nodes))
     for found in untold_samplers(script):
+        if any(found.sampler in script.values.closure(cause.nodes[0]) for cause in frozen):
+            continue
         yield Hit(
             message=f"{script.at(found.sampler)} builds a sampler that shuffles, {script.quote(found.sampler)}, the "
             f"training loop runs several times, and {found.says}",
@@ -108,13 +116,13 @@ def check_source(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that met their samples in the same order in two or more epochs."""
     from grader.checks.run.index_contents import dealt_again
-    from grader.checks.run.repeated_orders import dealt_once, repeated_epochs
-    from grader.checks.run.replayed_batches import given_besides, replayed_batches
+    from grader.checks.run.repeated_orders import dealt_once, never_renewed, repeated_epochs
+    from grader.checks.run.replayed_batches import given_besides, replayed_batches, replayed_hit
 
     reasons: list[str] = []
     renewed: list[str] = []
     if replayed := replayed_batches(evidence):
-        return flagged(_replayed_hit(evidence.script, replayed))
+        return flagged(replayed_hit(evidence.script, replayed))
     told = {rank.rank: dealt_again(rank) for rank in evidence.trace.ranks}
     for stream in evidence.ledger.training:
         # Equal indices are other samples where a data set deals them out itself, anew in each epoch.
@@ -126,15 +134,23 @@ def check_run(evidence: Evidence) -> Observation:
         repeated = {rank: numbers for rank, numbers in orders.items() if numbers}
         if repeated:
             return flagged(_hit(evidence.script, stream, repeated))
-        if dealt_once(stream):
+        if dealt_once(evidence.ledger, stream, told):
             return flagged(_dealt_hit(evidence.script, stream, asked=evidence.expected.new_shares))
         if not stream.hashed and all(s.in_order for s in stream.shards(stream.ranks[0])):
             again = [rank for rank in stream.ranks if told[rank]]
             stale = _stale(evidence.script, stream) if again else None
             if stale is not None:
                 return flagged(_stale_hit(evidence.script, stream, stale, again))
-            if evidence.ledger.alike is False:
+            mixed, asked = may_mix(evidence.script), evidence.expected.new_shares
+            if asked and never_renewed(stream, told, mixed=mixed):
+                return flagged(_never_renewed_hit(evidence.script, stream))
+            if evidence.ledger.alike is False or False in told.values():
                 _chosen_by_data_set(again, renewed, reasons)
+                continue
+            if asked and mixed and never_renewed(stream, told, mixed=False):
+                reasons.append(
+                    "Indices rose alike in each epoch; whether they stood for other samples, is not seen."
+                )
                 continue
         _clean(stream, renewed, reasons)
     besides = max((given_besides(rank) for rank in evidence.trace.ranks), default=0)
@@ -174,25 +190,6 @@ def _chosen_by_data_set(again: list[int], renewed: list[str], reasons: list[str]
         )
 
 
-def _replayed_hit(script: Script, replayed: tuple[ReplayedBatches, ...]) -> Hit:
-    first = replayed[0]
-    cause = next(iter(cycled_loaders(script)), None)
-    built = f" of {at(first.site)}" if first.site else ""
-    return Hit(
-        message=f"{ranks([one.rank for one in replayed])} drew {count(first.num_drawn, 'batch', 'batches')} in one "
-        f"pass over the training loader{built}, and met these again, in the same order, for another "
-        f"{count(first.num_again, 'batch', 'batches')}. {f'{cause.says} ' if cause else ''}"
-        "Every epoch repeats the first one's batches, so shuffling helps only once.",
-        hint=cause.hint
-        if cause
-        else "Go through the loader itself in each epoch, `for batch in loader:`, and call `set_epoch(epoch)` on its "
-        "sampler before that. Batches that were kept from its first pass never change.",
-        where=(*lines(script, cause.nodes if cause else ()), *place(first.site)),
-        ranks=tuple(one.rank for one in replayed),
-        details={"drawn": first.num_drawn, "again": first.num_again},
-    )
-
-
 def _dealt_hit(script: Script, stream: Stream, *, asked: bool) -> Hit:
     sizes = {rank: stream.shards(rank)[0].num_samples for rank in stream.ranks}
     told = listed(f"{n:,} on rank {r}" for r, n in sizes.items())
@@ -212,6 +209,18 @@ def _dealt_hit(script: Script, stream: Stream, *, asked: bool) -> Hit:
     )
 
 
+def _never_renewed_hit(script: Script, stream: Stream) -> Hit:
+    drawn = count(stream.shards(stream.ranks[0])[0].num_samples, "sample")
+    return Hit(
+        message=f"{ranks(stream.ranks)} met the same samples in the same, rising order in each of "
+        f"{count(len(stream.epochs), 'epoch')} ({drawn} on rank {stream.ranks[0]}): "
+        f"{at(stream.site, 'the training loop')} shuffles nothing, so no epoch deals the samples out anew.",
+        hint=dealt_anew(script, stream.site),
+        where=(*lines(script, own_cuts(script, stream.site)), *place(stream.site)),
+        ranks=tuple(stream.ranks),
+    )
+
+
 def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
     longest = max((stream.shards(rank) for rank in stream.ranks), key=len)
     if len(longest) < 2:
@@ -225,8 +234,8 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
         reasons.append("The training loader does not tell which samples it drew.")
     elif all(s.in_order for s in longest):
         renewed.append(
-            f"{count(len(longest), 'epoch')} ran in the data set's own order: nothing is shuffled, "
-            "so there is no order to renew."
+            f"{count(len(longest), 'epoch')} ran in the data set's own order: nothing was shuffled, "
+            "so the shares were never dealt anew, and no order was lost."
         )
     else:
         each = f"Each of {count(len(longest), 'epoch')}" if stream.exact else "Each epoch"
@@ -236,9 +245,10 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
 def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     said = list(check_source(script))
     loader = loader_at(script, stream.site)
-    sown = [] if said else [s for s in own_seeds(script, stream.site) if not takes_epoch(script, s)]
+    frozen = [*frozen_orders(script, loader), *drawn_once(script, loader)]
+    sown = [] if said or frozen else [s for s in own_seeds(script, stream.site) if not takes_epoch(script, s)]
     seeds = lines(script, sown)
-    missed = [] if said or seeds else list(missed_epochs(script, loader))
+    missed = [] if said or seeds or frozen else list(missed_epochs(script, loader))
     drawn = orders_read(script)[:1] if stream.hashed else []
     rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]
@@ -250,6 +260,7 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
             f"The `DistributedSampler` was at epoch {told.pop()} each time: `set_epoch` did not reach it. "
         )
     cause = missed[0].says if missed and (loader is not None or cause) else cause
+    cause = f"{frozen[0].says.rstrip()} " if frozen else cause
     return Hit(
         message=(
             f"{ranks(repeated)} met the same samples in the same order in {epochs(numbers)} "
@@ -258,6 +269,8 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         ),
         hint=said[0].hint
         if said
+        else frozen[0].hint
+        if frozen
         else seeded_by_epoch(script, sown[0])
         if seeds
         else missed[0].hint
@@ -265,7 +278,13 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         else untold(script, loader)
         or (divided(script, drawn[0] if drawn else None) if stream.hashed else TELL),
         where=(
-            *(said[0].where if said else seeds or lines(script, drawn)),
+            *(
+                said[0].where
+                if said
+                else lines(script, frozen[0].nodes)
+                if frozen
+                else seeds or lines(script, drawn)
+            ),
             *lines(script, [n for m in missed for n in (m.call, *m.tests)]),
             *place(stream.site),
         ),

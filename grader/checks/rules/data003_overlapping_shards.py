@@ -112,6 +112,12 @@ def check_run(evidence: Evidence) -> Observation:
     if disjoint:
         if not all(d.epoch.exact for d in disjoint):
             return verified("No sample was drawn by two ranks in the same epoch.")
+        if all(d.own_sets for d in disjoint):
+            drawn = listed(f"{s.num_distinct:,} on rank {s.rank}" for s in disjoint[0].epoch.shards)
+            whole = count(disjoint[0].num_expected or 0, "sample")
+            return verified(
+                f"Ranks drew from sets of their own, each another one, of {whole} in all ({drawn})."
+            )
         padded = max(d.num_excess for d in disjoint)
         padding = f", but for {count(padded, 'sample')} of padding" if padded else ""
         many = count(len(disjoint), "epoch")

@@ -125,8 +125,15 @@ def check_run(evidence: Evidence) -> Observation:
         if complete:
             missed = max(d.num_missing or 0 for d in complete)
             dropped = f"; at most {count(missed, 'sample')} were dropped" if missed else ""
-            whole = count(complete[0].num_expected or 0, "training sample")
-            return verified(f"All {whole} were drawn in each of {count(len(complete), 'epoch')}{dropped}.")
+            whole, many = (
+                count(complete[0].num_expected or 0, "training sample"),
+                count(len(complete), "epoch"),
+            )
+            if all(d.own_sets for d in complete):
+                return verified(
+                    f"Sets of the ranks' own were drawn in {many}, as many samples as there are: {whole}."
+                )
+            return verified(f"All {whole} were drawn in each of {many}{dropped}.")
         if judged:
             observation, reason = _over_all(evidence, stream, judged)
             if observation is not None:

@@ -145,6 +145,7 @@ def _source_hit(script: Script, node: ast.AST, seen_text: str, severity: Severit
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
+    from grader.checks.run.dealt_rounds import dealt_rounds
     from grader.checks.run.early_leavers import skipped_step
     from grader.checks.run.left_loops import uneven_loop
 
@@ -161,6 +162,8 @@ def check_run(evidence: Evidence) -> Observation:
         apart = uneven_loop(evidence)
         if apart is not None:
             return flagged(_loop_hit(evidence, apart))
+        if (dealt := dealt_rounds(evidence)) is not None:
+            return flagged(dealt.hit(_WHY))
         # Epochs that all ranks went through to the end count, whatever happened later.
         whole = [
             e

@@ -51,7 +51,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by shards whose indices only ever rise, epoch after epoch, or by labels: each rank's part of nearly every
-step has other classes than the others' parts. In the source, by a training sampler with
+step has other classes than the others' parts. Where a task asks for new shares in each epoch, it costs what DATA002
+costs there: nothing renews them. In the source, by a training sampler with
 `shuffle=False`, or a training loader without sampler and without `shuffle=True`, over data that the text shuffles
 nowhere.
 """
@@ -64,7 +65,9 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import lines
 from grader.checks.source.dataset_inputs import parts_of
+from grader.checks.source.orders_by_hand import may_mix
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import loader_at, orders_of
 from grader.checks.source.syntax_nodes import name_of
@@ -80,13 +83,10 @@ SEVERITY = Severity.HINT
 _MIN_SAMPLES = 64
 _MIXING = {
     "shuffle", "permutation", "randperm", "permute", "sample", "choice", "randint", "rand", "randn", "random",
-    "WeightedRandomSampler", "argsort", "shuffled", "default_rng", "RandomState",
+    "WeightedRandomSampler", "RandomSampler", "DistributedSampler", "argsort", "shuffled", "default_rng", "RandomState",
 }  # fmt: skip
 _SORTING = ("argsort", "sort", "sorted", "lexsort")
-_SHUFFLE = (
-    "Let the sampler shuffle, `DistributedSampler(train_set, shuffle=True)` (its default), and call "
-    "`sampler.set_epoch(epoch)` before each epoch."
-)
+_SHUFFLE = "Let the sampler shuffle, `DistributedSampler(train_set, shuffle=True)` (its default)"
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -103,9 +103,21 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(
             message=f"{script.at(ordered)} lets the ranks train in the data set's own order, {script.quote(ordered)}, "
             "epoch after epoch. Neighbours are often alike, so batches are less varied than they could be.",
-            hint=_SHUFFLE,
+            hint=_shuffle(script),
             where=(script.location(ordered),),
         )
+
+
+def _shuffle(script: Script, given: ast.expr | None = None) -> str:
+    """What to write; `given`: what a sampler is told of shuffling, where that is known."""
+    here = (
+        f"Write `shuffle=True` at {script.at(given)}, the sampler's default"
+        if given is not None
+        else _SHUFFLE
+    )
+    if script.called("set_epoch"):
+        return f"{here}: then `set_epoch` gives each epoch an order of its own; without, it changes nothing."
+    return f"{here}, and call `sampler.set_epoch(epoch)` before each epoch."
 
 
 def _in_given_order(script: Script, loader: ast.Call) -> ast.Call | None:
@@ -167,7 +179,9 @@ def _is_none(script: Script, node: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag training streams whose shards only ever rise, and shares that were cut from an order by label."""
+    from grader.checks.run.index_contents import dealt_again
     from grader.checks.run.label_shares import apart_by_label
+    from grader.checks.run.repeated_orders import never_renewed
 
     apart = apart_by_label(evidence.trace)
     if apart is not None:
@@ -184,18 +198,15 @@ def check_run(evidence: Evidence) -> Observation:
             continue
         if not all(s.in_order for s in long):
             mixed.append(f"The samples of {count(len(stream.epochs), 'training epoch')} came in mixed order.")
-        elif _shuffled_before(evidence.script):
+        elif may_mix(evidence.script):
             return not_observable(
                 "Indices only rise, but the script may have shuffled the data before it numbered them."
             )
         else:
-            return flagged(_hit(stream))
+            steady = {rank.rank: dealt_again(rank) for rank in evidence.trace.ranks}
+            again = evidence.expected.new_shares and never_renewed(stream, steady, mixed=False)
+            return flagged(_hit(evidence.script, stream, costs=again))
     return verified(mixed[0]) if mixed else not_observable("No training epoch with known samples was seen.")
-
-
-def _shuffled_before(script: Script) -> bool:
-    mixing = ("shuffle", "permutation", "randperm")
-    return bool(script.called(*mixing))
 
 
 def _apart_hit(evidence: Evidence, seen: LabelShares) -> Hit:
@@ -236,15 +247,21 @@ def _span(labels: tuple[int, ...]) -> str:
     return f"{labels[0]} to {labels[-1]}" if whole else listed(labels)
 
 
-def _hit(stream: Stream) -> Hit:
+def _hit(script: Script, stream: Stream, *, costs: bool) -> Hit:
     epochs = count(len(stream.epochs), "epoch")
+    loader = loader_at(script, stream.site)
+    samplers = script.training.distributed_samplers(loader) if loader is not None else ()
+    given = (script.argument(sampler, "shuffle") for sampler in samplers)
+    told = [one for one in given if isinstance(one, ast.expr)]
+    same = " No epoch deals the samples out anew: each rank has the same ones in the same batches for ever."
     return Hit(
         message=f"{ranks(stream.ranks)} met their training samples in rising order of index in all {epochs} that were "
         f"seen. {at(stream.site, 'The training loader')} shuffles nothing, so batches consist of neighbours, which "
-        "are often alike.",
-        hint=_SHUFFLE,
-        where=place(stream.site),
+        f"are often alike.{same if costs else ''}",
+        hint=_shuffle(script, next(iter(told), None)),
+        where=(*lines(script, told), *place(stream.site)),
         ranks=stream.ranks,
+        severity=Severity.WARNING if costs else None,
         details={
             "first_samples": {str(r): list((stream.shards(r)[0].samples or ())[:8]) for r in stream.ranks[:8]}
         },

@@ -39,6 +39,7 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import epoch_counts, lines, rates_written
 from grader.checks.source.planned_epochs import cut_short, planned_epochs
+from grader.checks.source.strided_streams import strided_streams
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
@@ -62,6 +63,19 @@ _WITH_EACH_STEP = 0.8
 """Share of its steps before which a rate moved, whose curve is one of steps."""
 _STILL_HIGH = 0.3
 """Share of its peak that a rate has come down to by the end of every usual curve."""
+
+
+_UNEXPLAINED = (
+    "Nothing that was checked of its data, gradients and rates explains that: it has learned too little."
+)
+_UNSEEN = (
+    "Nothing that was checked of its gradients and rates explains that. Each rank trained on a data set of its own, "
+    "where an index stands for another sample than on other ranks: what these hold was not compared."
+)
+_OWN_SETS = (
+    "Look at what each rank trains on first: print a few samples of each rank's data set, and compare them with those "
+    "of the script that you started from."
+)
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -98,15 +112,24 @@ def check_run(evidence: Evidence) -> Observation:
         if len(reported) > 1 and metric.gain(reported[-1], metric.best(reported[:-1])) > metric.readable_step
         else ""
     )
+    garbled = next(iter(strided_streams(script)), None)
+    own = evidence.ledger.alike is False
+    why = garbled.says if garbled else _UNSEEN if own else _UNEXPLAINED
     return flagged(
         Hit(
             # How far off it is, is for the metric's own item to say, which rounds it for learners.
             message=f"The network misses the {metric.title} that is asked for, "
             f"{metric.asked(evidence.levels[metric.name])}. Training took {through}"
-            f"{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} "
-            "Nothing that was checked of its data, gradients and rates explains that: it has learned too little.",
-            hint=cut.advice if cut else _advice(epochs, found),
+            f"{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} {why}",
+            hint=garbled.hint
+            if garbled
+            else cut.advice
+            if cut
+            else _OWN_SETS
+            if own
+            else _advice(epochs, found),
             where=(
+                *lines(script, garbled.nodes if garbled else ()),
                 *lines(script, cut.exits if cut else ()),
                 *written,
                 *(p for p in optimizer_places(script) if p.line not in {w.line for w in written}),

@@ -41,6 +41,7 @@ class EpochPartition:
         num_missing: of these, never drawn; None where it can't be told (early break, unknown size).
         num_droppable: one global batch.
         num_distinct: different samples that the ranks drew together.
+        own_sets: each rank drew from a data set of its own; that these are different samples, only their number says.
     """
 
     epoch: EpochShards
@@ -52,6 +53,7 @@ class EpochPartition:
     num_missing: int | None
     num_droppable: int
     num_distinct: int
+    own_sets: bool = False
 
 
 def epoch_partitions(ledger: Ledger, stream: Stream) -> tuple[EpochPartition, ...]:
@@ -130,14 +132,15 @@ def _division(ledger: Ledger, stream: Stream, epoch: EpochShards) -> EpochPartit
         allowed += epoch.num_drawn // 20
     kind, reason = _kind(ledger, stream, epoch, excess > allowed)
     distinct = epoch.num_distinct
-    if kind is PartitionKind.UNKNOWN and epoch.known and _own_slices(ledger, epoch):
+    own_sets = kind is PartitionKind.UNKNOWN and epoch.known and _own_slices(ledger, epoch)
+    if own_sets:
         kind, reason, expected = PartitionKind.DISJOINT, "", ledger.num_train
-        excess, distinct = 0, sum(s.num_distinct for s in epoch.shards)
+        excess, distinct = 0, min(expected or 0, sum(s.num_distinct for s in epoch.shards))
     missing = None
     if expected is not None and kind is not PartitionKind.UNKNOWN and epoch.own and epoch.complete:
         missing = max(0, expected - distinct)
     return EpochPartition(
-        epoch, kind, reason, excess, allowed, expected, missing, num_active * batch, distinct
+        epoch, kind, reason, excess, allowed, expected, missing, num_active * batch, distinct, own_sets
     )
 
 
@@ -146,13 +149,17 @@ def _own_slices(ledger: Ledger, epoch: EpochShards) -> bool:
 
     What they hold shows it, or that an index means another sample on each, by a number that decides what it means.
     """
-    digests = [s.loader.digest if s.loader else None for s in epoch.shards]
-    apart = ledger.alike is False or (None not in digests and len(set(digests)) == len(digests))
-    if ledger.num_train is None or not apart or not epoch.complete:
+    if ledger.num_train is None or not held_apart(ledger, epoch) or not epoch.complete:
         return False
     total, ranks = sum(s.num_distinct for s in epoch.shards), len(epoch.shards)
     batch = max(s.batch_size for s in epoch.shards)
     return ledger.num_train - ranks * batch <= total <= ledger.num_train + ranks - 1
+
+
+def held_apart(ledger: Ledger, epoch: EpochShards) -> bool:
+    """Whether each rank has a data set of its own: what they hold differs, or an index means another sample on each."""
+    digests = [s.loader.digest if s.loader else None for s in epoch.shards]
+    return ledger.alike is False or (None not in digests and len(set(digests)) == len(digests))
 
 
 def _kind(ledger: Ledger, stream: Stream, epoch: EpochShards, overlaps: bool) -> tuple[PartitionKind, str]:

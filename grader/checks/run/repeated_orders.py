@@ -5,10 +5,12 @@ Compares what each rank drew; whether that is a fault is the rules' matter.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 
+from grader.checks.run.epoch_partition import held_apart
 from grader.checks.run.epoch_shards import Shard
-from grader.checks.run.sample_ledger import Stream
+from grader.checks.run.sample_ledger import Ledger, Stream
 
 _MIN_SAMPLES = 16
 """Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
@@ -43,8 +45,35 @@ def _order(shard: Shard, length: int) -> object:
     return samples
 
 
-def dealt_once(stream: Stream) -> bool:
-    """Whether ranks shuffled shares that never mix: what one met in all epochs no other has met."""
+def never_renewed(stream: Stream, steady: Mapping[int, bool | None], *, mixed: bool) -> bool:
+    """Whether each rank met the same samples in rising order in all epochs, of which there were several.
+
+    Args:
+        stream: what was trained on.
+        steady: of each rank, whether its indices meant the same samples in all epochs; None where nothing tells.
+        mixed: whether the script may mix what the indices stand for: then that has to be known.
+    """
+    if stream.hashed or not stream.ranks:
+        return False
+    for rank in stream.ranks:
+        shards = stream.shards(rank)
+        same = {s.samples for s in shards}
+        if len(shards) < _MIN_EPOCHS or len(same) != 1 or shards[0].num_samples < _MIN_SAMPLES:
+            return False
+        known = steady.get(rank)
+        if not all(s.samples and s.in_order and s.exhausted for s in shards) or known is False:
+            return False
+        if known is None and mixed:
+            return False
+    return True
+
+
+def dealt_once(ledger: Ledger, stream: Stream, steady: Mapping[int, bool | None]) -> bool:
+    """Whether ranks shuffled shares that never mix: what one met in all epochs no other has met.
+
+    `steady`: of each rank, whether its indices meant the same samples in all epochs. Sets of the ranks' own whose
+    indices did are such shares, whoever else holds a sample of them.
+    """
     epochs_of = [[s for s in stream.shards(rank) if s.exhausted] for rank in stream.ranks]
     if len(epochs_of) < 2 or min(map(len, epochs_of)) < _MIN_EPOCHS:
         return False
@@ -55,5 +84,8 @@ def dealt_once(stream: Stream) -> bool:
         s.num_distinct < _WHOLE * len(own) for shards, own in zip(epochs_of, met, strict=True) for s in shards
     ):
         return False  # a part of the share in each epoch: something divides it once more
+    if not stream.hashed and all(held_apart(ledger, e) for e in stream.epochs if len(e.shards) > 1):
+        parts = ledger.num_train is not None and all(len(own) < _WHOLE * ledger.num_train for own in met)
+        return parts and all(steady.get(rank) for rank in stream.ranks)
     # Dealt anew, half of what one of two ranks met in two epochs is met by the other, too.
     return all(len(a & b) <= _PADDING * min(len(a), len(b)) for a, b in combinations(met, 2))

@@ -9,7 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
+from grader.checks.phrases import at, count, place, ranks
+from grader.checks.rule import Hit
 from grader.checks.run.loader_passes import RankPass, passes_of
+from grader.checks.source.causes import lines
+from grader.checks.source.kept_epochs import cycled_loaders
+from grader.checks.source.script import Script
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
 
@@ -37,6 +42,26 @@ def replayed_batches(evidence: Evidence) -> tuple[ReplayedBatches, ...]:
     """Ranks whose models met the batches of one shuffled pass again, in the same order."""
     found = (_replayed(rank) for rank in evidence.trace.trainers)
     return tuple(one for one in found if one is not None)
+
+
+def replayed_hit(script: Script, replayed: tuple[ReplayedBatches, ...]) -> Hit:
+    """The finding about ranks whose models met one pass again."""
+    first = replayed[0]
+    cause = next(iter(cycled_loaders(script)), None)
+    built = f" of {at(first.site)}" if first.site else ""
+    return Hit(
+        message=f"{ranks([one.rank for one in replayed])} drew {count(first.num_drawn, 'batch', 'batches')} in one "
+        f"pass over the training loader{built}, and met these again, in the same order, for another "
+        f"{count(first.num_again, 'batch', 'batches')}. {f'{cause.says} ' if cause else ''}"
+        "Every epoch repeats the first one's batches, so shuffling helps only once.",
+        hint=cause.hint
+        if cause
+        else "Go through the loader itself in each epoch, `for batch in loader:`, and call `set_epoch(epoch)` on its "
+        "sampler before that. Batches that were kept from its first pass never change.",
+        where=(*lines(script, cause.nodes if cause else ()), *place(first.site)),
+        ranks=tuple(one.rank for one in replayed),
+        details={"drawn": first.num_drawn, "again": first.num_again},
+    )
 
 
 def given_besides(rank: RankTrace) -> int:

@@ -127,7 +127,11 @@ class Sharding:
         for node in self._values.closure(dataset):
             # What another rank sends may be this rank's share.
             unknown = unknown or (isinstance(node, ast.Name) and node.id in self._received)
-            if self.by_rank(node) or (isinstance(node, ast.JoinedStr) and self._ranks.shows_rank(node)):
+            if (
+                self._divides(node)
+                or self.by_rank(node)
+                or (isinstance(node, ast.JoinedStr) and self._ranks.shows_rank(node))
+            ):
                 return Shared.YES
             if isinstance(node, ast.Call):
                 owner = self._calls.built_class(node)
@@ -142,6 +146,9 @@ class Sharding:
         for origin in self._values.origins(dataset):
             unknown = unknown or isinstance(origin, ast.arg | ast.For)
         return Shared.UNKNOWN if unknown else Shared.NO
+
+    def _divides(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and self._names.qualified(node.func) == SAMPLER
 
     def by_rank(self, node: ast.AST) -> bool:
         """Whether a node picks a part by rank: `x[rank::n]`, `range(rank, …)`, `i % n == rank`, `.shard(n, rank)`."""
@@ -165,6 +172,8 @@ class Sharding:
         given = arguments_of(call)
         if any(self._ranks.rank(a) or self._ranks.world(a) for a in given):
             return True
+        if any(self._divides(node) for a in given for node in self._values.closure(a)):
+            return True  # what a sampler deals out to this rank
         tree = self._names.tree(owner)
         for family in (owner, *self._calls.bases(owner)):
             for node in walk(family):

@@ -14,7 +14,13 @@ from grader.checks.source.seeds import Seeded
 from grader.checks.source.syntax_nodes import Loop, name_of, walk
 
 _ORDERS = ("randperm", "permutation")
+_MIXING = ("shuffle", "permutation", "randperm")
 _FROM_ROW = "Let each rank read from `(step * world_size + rank) * batch_size` on"
+
+
+def may_mix(script: Script) -> bool:
+    """Whether a script may put samples into another order before it numbers them."""
+    return bool(script.called(*_MIXING))
 
 
 def orders_read(script: Script) -> list[ast.Call]:

@@ -987,6 +987,52 @@ def test_shares_that_the_sampler_divides_once_more(tell: Any) -> None:
 # ---- DATA005 -----------------------------------------------------------------------------------------------------
 
 
+DEALT = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+model = DistributedDataParallel(net)
+
+
+def block(total):
+    return range(rank, total, world)
+
+
+for step in block(7):
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+dist.barrier()
+"""
+
+
+def dealt_out(tell: Any, *steps: int) -> Any:
+    story = tell.Story()
+    story.text = DEALT
+    for rank, number in enumerate(steps):
+        for _ in range(number):
+            story.step(rank, (1.0, 1.0, 1.0))
+    return story
+
+
+def test_rounds_that_are_dealt_out_unequally(tell: Any) -> None:
+    story = dealt_out(tell, 3, 3)
+    story.wait(0, "DDP gradient all-reduce", 16)
+    story.wait(1, "barrier", 18)
+    (hit,) = story.observation("DATA005").hits
+    assert "`block(7)`: it was over after 3 steps on rank 1, and rank 0 went into step 4" in hit.message
+    assert hit.where[0].line == 14
+
+
+def test_rounds_that_all_ranks_are_in_say_nothing_of_their_number(tell: Any) -> None:
+    story = dealt_out(tell, 3, 3)
+    story.wait(0, "DDP gradient all-reduce", 16)
+    story.wait(1, "DDP buffer broadcast", 16)
+    assert story.observation("DATA005").state is UNSEEN
+
+
 def test_unequal_slices_end_in_a_deadlock(tell: Any) -> None:
     story = tell.Story()
     story.wrap()

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from grader.model.evaluation import Evaluation
+from grader.model.finding import Severity
 from grader.model.grade import State
+from grader.model.task import Expected
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 PLAIN = {"dataset": "Share", "sampler": "RandomSampler", "num_replicas": None, "sampler_rank": None}
@@ -138,6 +141,42 @@ def dealt(tell: Any, label: Callable[[int, int, int], int]) -> Any:
             story.epoch({rank: order}, root=48, digest="one", **PLAIN)
     labelled(story, label)
     return story
+
+
+@pytest.mark.parametrize(("asked", "severity"), [(True, None), (False, Severity.HINT)])
+def test_shares_of_the_ranks_own_that_stay_are_dealt_once(
+    tell: Any, asked: bool, severity: Severity | None
+) -> None:
+    story = dealt(tell, lambda rank, _, index: (2 * index + rank) % 10)
+    story.expected = Expected(new_shares=asked)
+    (hit,) = story.observation("DATA002").hits
+    assert hit.severity is severity
+    assert "deals the samples out once" in hit.message
+    assert "48 on rank 0 and 48 on rank 1" in hit.message
+    whole = story.observation("DATA001").reason
+    assert "no rank had all 96 samples" in whole
+    assert "sets of their own" in story.observation("DATA003").reason
+    assert "as many samples as there are: 96" in story.observation("DATA004").reason
+
+
+def test_sets_of_the_ranks_own_are_looked_at_before_more_epochs_are_advised(tell: Any) -> None:
+    story = dealt(tell, lambda rank, _, index: (2 * index + rank) % 10)
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4})
+    story.levels = {"accuracy": 0.9}
+    (hit,) = story.observation("EVAL013").hits
+    assert "an index stands for another sample than on other ranks" in hit.message
+    assert hit.hint.startswith("Look at what each rank trains on first")
+
+
+def test_shares_of_the_ranks_own_that_are_dealt_anew(tell: Any) -> None:
+    story = dealt(tell, lambda rank, epoch, index: (7 * epoch + 2 * index + rank) % 10)
+    assert story.observation("DATA002").state is CLEAN
+
+
+def test_whole_sets_that_each_rank_numbers_in_its_own_way_are_no_shares(tell: Any) -> None:
+    story = dealt(tell, lambda rank, _, index: (2 * index + rank) % 10)
+    story.known_train = 48
+    assert story.observation("DATA002").state is CLEAN
 
 
 @pytest.mark.parametrize("kept", ["rank {}", "a rank that the module knows"])

@@ -453,6 +453,58 @@ def test_epochs_that_were_left_out_are_the_first_to_look_at(tell: Any) -> None:
     assert "Nothing else" not in hit.message
 
 
+STRIDED = """import torch
+from torch.utils.data import Dataset
+
+class Windows(Dataset):
+    def __init__(self, path, rank, world_size):
+        text = open(path).read()
+        {cut}
+
+    def __getitem__(self, index):
+        first = index * 64
+        return self.numbers[first : first + 64]
+
+data = Windows("train.txt", dist.get_rank(), dist.get_world_size())
+for x in data:
+    model(x).sum().backward()
+"""
+
+
+def missing_its_target(tell: Any, text: str) -> Any:
+    story = tell.Story()
+    story.text = text
+    for _ in range(2):
+        story.epoch({0: range(16), 1: range(16, 32)})
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4})
+    story.levels = {"accuracy": 0.9}
+    return story
+
+
+def test_a_text_of_which_each_rank_takes_every_second_sign(tell: Any) -> None:
+    story = missing_its_target(
+        tell, STRIDED.format(cut="self.numbers = torch.tensor([ord(c) for c in text[rank::world_size]])")
+    )
+    (hit,) = story.observation("EVAL013").hits
+    assert "`train.py:7` takes every n-th sign of the text" in hit.message
+    assert hit.hint.startswith("Leave `text` whole")
+    assert hit.where[0].line == 7
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "self.numbers = torch.tensor([ord(c) for c in text])",
+        "self.numbers = torch.tensor([ord(c) for c in text]).unfold(0, 64, 64)[rank::world_size]",
+        "self.numbers = text.splitlines()[rank::world_size]",
+    ],
+)
+def test_windows_and_lines_may_be_dealt_out_in_strides(tell: Any, cut: str) -> None:
+    (hit,) = missing_its_target(tell, STRIDED.format(cut=cut)).observation("EVAL013").hits
+    assert "every n-th sign" not in hit.message
+    assert "10 epochs instead of 2" in hit.hint
+
+
 def test_a_group_in_which_nobody_talks(tell: Any) -> None:
     story = tell.Story()
     story.group()

@@ -13,6 +13,7 @@ from grader.model.drawn_data import Pass
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending
+from grader.model.task import Expected
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 
@@ -28,7 +29,104 @@ def test_rising_indices_in_every_epoch(tell: Any) -> None:
     assert look.state is FLAGGED
     assert "rising order" in look.hits[0].message
     assert "`train.py:11`" in look.hits[0].message
+    assert look.hits[0].severity is None
     assert story.observation("DATA002").state is CLEAN
+    assert "never dealt anew" in story.observation("DATA002").reason
+
+
+def in_order(tell: Any, *, shift: int = 0) -> Any:
+    """Two epochs of shares in rising order, in a task that asks for new ones; the second by `shift` ranks further."""
+    story = tell.Story(num_train=192)
+    story.expected = Expected(new_shares=True)
+    for epoch in range(2):
+        shares = tell.strided(192, 2, shuffle=False)
+        story.epoch({r: shares[(r + epoch * shift) % 2] for r in range(2)}, shuffle=False)
+    return story
+
+
+def test_rising_indices_where_new_shares_are_asked_for(tell: Any) -> None:
+    story = in_order(tell)
+    (hit,) = story.observation("DATA006").hits
+    assert hit.severity is Severity.WARNING
+    assert "No epoch deals the samples out anew" in hit.message
+    (again,) = story.observation("DATA002").hits
+    assert "the same, rising order in each of 2 epochs (96 samples on rank 0)" in again.message
+
+
+def test_rising_indices_of_other_shares_in_each_epoch(tell: Any) -> None:
+    story = in_order(tell, shift=1)
+    assert [hit.severity for hit in story.observation("DATA006").hits] == [None]
+    assert story.observation("DATA002").state is CLEAN
+
+
+@pytest.mark.parametrize(("text", "state"), [("random.shuffle(rows)\n", UNSEEN), ("train(rows)\n", FLAGGED)])
+def test_rising_indices_may_stand_for_samples_that_are_mixed_anew(tell: Any, text: str, state: State) -> None:
+    story = in_order(tell)
+    story.text = text
+    assert story.observation("DATA002").state is state
+
+
+def test_rising_indices_that_stand_for_other_samples_in_each_epoch(tell: Any) -> None:
+    story = in_order(tell)
+    for r in story.ranks:
+        r.fields["batches"] = [
+            replace(b, labels=tuple((i + 3 * b.pass_) % 10 for i in b.indices)) for b in r.fields["batches"]
+        ]
+    seen = story.observation("DATA002")
+    assert seen.state is CLEAN
+    assert "deals the samples out itself" in seen.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"), [("sampler.set_epoch(epoch)\n", "then `set_epoch` gives"), ("", "call `s")]
+)
+def test_nobody_is_told_to_call_what_is_called(tell: Any, text: str, advice: str) -> None:
+    story = in_order(tell)
+    story.text = text
+    assert advice in story.observation("DATA006").hits[0].hint
+
+
+def test_the_sampler_that_was_told_not_to_shuffle(tell: Any) -> None:
+    story = in_order(tell)
+    story.text = (
+        "import torch\nfrom torch.utils.data import DataLoader, DistributedSampler\n\n"
+        "options = read()\nfor epoch in range(2):\n    sampler.set_epoch(epoch)\n    for x in loader:\n        pass\n\n"
+        "sampler = DistributedSampler(data, shuffle=options.pop('shuffle'))\n"
+        "loader = DataLoader(data, sampler=sampler)\n"
+    )
+    (hit,) = story.observation("DATA006").hits
+    assert [place.line for place in hit.where] == [10, 11]
+    assert hit.hint.startswith("Write `shuffle=True` at `train.py:10`")
+
+
+KEPT = """import torch
+from torch.utils.data import DataLoader, DistributedSampler, Subset
+
+sampler = DistributedSampler(data)
+for epoch in range(2):
+    sampler.set_epoch(epoch)
+{made}
+loader = {loader}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "loader", "says", "hint"),
+    [
+        ("kept = tuple(sampler)", "DataLoader(data, sampler=kept)", "a list of what `sampler`", "Write `sampler`"),
+        ("kept = list(sampler)", "DataLoader(Subset(data, kept))", "`set_epoch` at `train.py:6` changes", "`sampler=s"),
+        ("kept = torch.randperm(9)[rank::2]", "DataLoader(Subset(data, kept))", "once for all epochs", "Draw it in"),
+    ],
+)  # fmt: skip
+def test_an_order_that_was_kept_is_named(tell: Any, made: str, loader: str, says: str, hint: str) -> None:
+    story = tell.Story()
+    story.text = KEPT.format(made=made, loader=loader)
+    for _ in range(2):
+        story.epoch(tell.strided(96, 2, 1), site=tell.site(8))
+    (hit,) = story.observation("DATA002").hits
+    assert says in hit.message
+    assert hint in hit.hint
+    assert hit.where[0].line == 7
 
 
 def test_mixed_order_is_shuffled(tell: Any) -> None:
