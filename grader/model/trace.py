@@ -92,6 +92,8 @@ class Wrap:
     replicas: tuple[int, ...] | None = None
     """Ranks that average gradients of equal parts by it; `parts`: ranks that parameters are split among."""
     parts: tuple[int, ...] | None = None
+    ignored: tuple[str, ...] = ()
+    """Parameters with a gradient that it was told to leave alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,8 @@ class Step:
     wraps: tuple[int, ...] | None = None
     """Wrappers around what the optimizer steps; None unknown. `modules`: classes of the models that it steps."""
     modules: tuple[str, ...] = ()
+    within: bool = False
+    """A backward pass was on its way, as in a hook on a gradient."""
 
 
 @dataclass(frozen=True, slots=True)

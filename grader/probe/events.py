@@ -47,7 +47,8 @@ WRAP
     id, kind (`ddp`, `fsdp2`, `fsdp`, `data_parallel`), via (`accelerate`, `fabric` or "": the library that wrapped),
     site, module (class name), num_params, num_tensors, gradient_bytes (these three: what requires gradients),
     num_buffers, num_batchnorm, num_sync_batchnorm, param_devices, device_ids, broadcast_buffers,
-    find_unused_parameters, replicas (ranks that average gradients of equal parts by this wrapper), parts (ranks that
+    find_unused_parameters, ignored (names of parameters with a gradient that DDP was told to leave alone, at most 64;
+    absent for none), replicas (ranks that average gradients of equal parts by this wrapper), parts (ranks that
     parameters are split among; both null where it isn't told). `fsdp2` is written for every module given to
     `fully_shard`, the whole model last.
 COMM_HOOK
@@ -74,8 +75,8 @@ FEED
     spot true: a look at samples that known indices do explain, at the first 4 steps and one in 16 drawn by lot (of a
     long run one in 32 or 64). anchors: of rows of whole numbers one place each, see `fingerprints.anchors`; else empty.
 BYPASS
-    a wrapped module's inner module was called in training mode with gradients on, not through the wrapper, and a
-    backward pass followed: wrap, site, n (from 0); the first 8.
+    a wrapped module's inner module was called in training mode with gradients on, not through the wrapper (which may
+    be gone), and a backward pass followed: wrap, site, n (from 0); the first 8.
 EVALUATION
     a run of forward passes in evaluation mode or without gradients: op `begin`/`end`, wrap or null,
     through_wrapper, site, num_forwards, num_samples (given and answered; both complete at `end`), training_mode,
@@ -121,7 +122,8 @@ STEP
     averaged: fingerprints of the sum and of the last; from the second step on), rss_bytes,
     device_bytes, site, num_params (tensors of the optimizer that require gradients), num_missing (of these, without a
     gradient), missing (names of the first four),
-    wraps, modules (wrappers that hold what the optimizer steps, and the classes of its models, as at its first step).
+    wraps, modules (wrappers that hold what the optimizer steps, and the classes of its models, as at its first step),
+    within (true where a backward pass was on its way, as in a hook on a gradient; else absent).
     On the step after one with grads also empty (of the backward passes between the two, how many found all chosen
     gradients empty, None or zero) and, where there are any, kept: names of those that each of these passes found there,
     so that nobody had cleared them, and lost: how many of these passes gave gradients that the next one found cleared,
@@ -166,6 +168,9 @@ REACH
     or all objects; the first 16.
 LR_SCHEDULER
     kind, site, length (of its whole schedule, in calls of its `step`; null where it has no end).
+IDLE_SCHEDULE
+    a schedule was stepped whose optimizer has never taken a step, while others have: kind, site (both as of its
+    LR_SCHEDULER), calls (of its `step` so far: told at 1, 2, 4, …), n (optimizer steps so far); at most 64.
 HELD
     what an optimizer's second step left in this rank's memory: kind (class of the optimizer), num_tensors, num_sharded
     (parameters, and how many of them are DTensors), param_bytes, whole_param_bytes, state_bytes, whole_state_bytes
@@ -228,6 +233,7 @@ DOWNLOAD = "download"
 PROCESS = "process"
 REACH = "reach"
 LR_SCHEDULER = "lr_scheduler"
+IDLE_SCHEDULE = "idle_schedule"
 HELD = "held"
 RANDOM = "random"
 SEEDED = "seeded"

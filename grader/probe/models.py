@@ -175,7 +175,11 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     now.forwards += 1
     now.unfed_batches = 0
     wrapper = known.wrapper() if known.wrapper is not None else None
-    through = wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
+    # A wrapper that nobody holds any more averages nothing.
+    gone = known.wrapper is not None and wrapper is None
+    through = not gone and (
+        wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
+    )
     batch = batch_of(args, kwargs)
     shape: tuple[int, ...] = () if batch is None else tuple(batch.shape)
     size = int(shape[0]) if shape else int(batch is not None)
@@ -203,8 +207,8 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     now.fed += size
     if len(shape) == 2:
         now.numbers += size * int(shape[1])
-    if wrapper is not None:
-        now.synced = bool(through and wrapper.require_backward_grad_sync)
+    if wrapper is not None or gone:
+        now.synced = bool(through and wrapper is not None and wrapper.require_backward_grad_sync)
         now.bypass = None if through else (known.wrap or 0, code_locations.here())
     fed_samples.note(batch, size)
     return size

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from grader.probe import (
+    backward_passes,
     code_locations,
     device_steps,
     evaluation_passes,
@@ -30,7 +31,7 @@ from grader.probe.models import TrackedModel
 from grader.probe.own_gradients import OwnGradients, look_at
 from grader.probe.parameter_changes import report_parameter_changes
 from grader.probe.patches import guarded, replace, skip_compiling
-from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
+from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, stepped, write_step
 from grader.probe.writer import clock, writer
 
 _ELEMENTS_PER_SAMPLE = 1 << 18
@@ -137,6 +138,7 @@ def _within(frame: FrameType | None, optimizer: Any) -> bool:
 @guarded("step", values=True)
 def _before_step(optimizer: Any, has_closure: bool) -> None:
     global _running_from
+    stepped.add(id(optimizer))
     if _running and _is_inner(sys._getframe(3), optimizer):
         if _running[0] is optimizer:
             _tell_exchanged(_optimizers.get(id(optimizer)))
@@ -169,6 +171,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
             "site": code_locations.here(),
             **missing(optimizer, known.models),
             **known.owners,
+            **({"within": True} if backward_passes.going_backward() else {}),
             **(known.own.told() if known.own is not None else {}),
         }
         known.own = None

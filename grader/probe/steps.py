@@ -18,6 +18,9 @@ FIRST_SAMPLED = 8
 EVERY = 32
 """After those, one step in so many is."""
 
+stepped: set[int] = set()
+"""Ids of the optimizers of torch's that have begun a step, also of those that another one steps."""
+
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _ids = itertools.count()
 

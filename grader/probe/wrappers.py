@@ -19,6 +19,7 @@ from grader.probe.writer import writer
 
 _MAX_NO_SYNC = 64
 _MAX_WRAPS = 64
+_MAX_IGNORED = 64
 _LIBRARIES = {
     "accelerate": "accelerate",
     "lightning_fabric": "fabric",
@@ -71,9 +72,19 @@ def _write_wrap(kind: str, module: Any, outer: Any, mesh: Any = None) -> int | N
         device_ids=[getattr(d, "index", d) for d in device_ids] if device_ids else None,
         broadcast_buffers=getattr(outer, "broadcast_buffers", None),
         find_unused_parameters=getattr(outer, "find_unused_parameters", None),
+        **_ignored(module, outer),
         **layouts.of_wrapper(outer, mesh),
     )
     return number
+
+
+def _ignored(module: Any, outer: Any) -> dict[str, list[str]]:
+    """Parameters with a gradient that a wrapper was told to leave alone."""
+    told = getattr(outer, "parameters_to_ignore", ())
+    names = (
+        [name for name, p in module.named_parameters() if name in told and p.requires_grad] if told else []
+    )
+    return {"ignored": names[:_MAX_IGNORED]} if names else {}
 
 
 def _trained(module: Any, *, sharded: bool = False) -> models.TrackedModel:

@@ -21,7 +21,8 @@ _GENERIC = frozenset({
     events.UNSUPPORTED, events.BYPASS, events.EVALUATED, events.EVALUATION, events.MESH, events.PARALLEL,
     events.PLACED, events.CHANGED, events.COMM_HOOK, events.TRAINED_IN_EVALUATION, events.UNHELD, events.NO_SYNC,
     events.BACKWARD, events.HELD, events.UNSTEPPED, events.CAPTURED, events.LOAD, events.DOWNLOAD, events.PROCESS,
-    events.REACH, events.LR_SCHEDULER, events.RANDOM, events.SEEDED, events.EXCEPTION, events.END,
+    events.REACH, events.LR_SCHEDULER, events.IDLE_SCHEDULE, events.RANDOM, events.SEEDED, events.EXCEPTION,
+    events.END,
 })  # fmt: skip
 
 
@@ -90,6 +91,7 @@ def wrap(f: Fields, t: float) -> model.Wrap:
         t=t,
         replicas=f.maybe("replicas", f.wholes),
         parts=f.maybe("parts", f.wholes),
+        ignored=f.maybe("ignored", f.texts) or (),
     )
 
 
@@ -177,6 +179,7 @@ def step(f: Fields, t: float) -> model.Step:
         evaluation_mode=f.maybe("evaluation_mode", f.flag) or False,
         wraps=f.maybe("wraps", f.wholes),
         modules=f.maybe("modules", f.texts) or (),
+        within=f.maybe("within", f.flag) or False,
     )
 
 

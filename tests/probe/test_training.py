@@ -94,6 +94,39 @@ def test_a_forward_pass_around_the_wrapper_is_told(ranks: Callable[..., Ran]) ->
     assert ran.ranks[0].steps[0].grads != ran.ranks[1].steps[0].grads
 
 
+def test_what_goes_around_a_wrapper_that_nobody_holds_any_more(ranks: Callable[..., Ran]) -> None:
+    wrap = "model = DDP(net).module"
+    ran = ranks(TRAIN.format(wrap=wrap, train=PLAIN))
+    assert len(ran.events(events.BYPASS)) == 8
+    assert {step.synced for step in ran.ranks[0].steps} == {False}
+
+
+def test_parameters_that_a_wrapper_leaves_alone(ranks: Callable[..., Ran]) -> None:
+    told = 'DDP._set_params_and_buffers_to_ignore_for_model(net, ["1.weight", "1.running_mean"]); model = DDP(net)'
+    ran = ranks(TRAIN.format(wrap=told, train=PLAIN))
+    assert ran.ranks[0].wraps[0].ignored == ("1.weight",)
+    ran = ranks(TRAIN.format(wrap="model = DDP(net)", train=PLAIN))
+    assert ran.ranks[0].wraps[0].ignored == ()
+
+
+def test_steps_within_the_backward_pass(ranks: Callable[..., Ran]) -> None:
+    hook = "list(net.parameters())[-1].register_post_accumulate_grad_hook(lambda p: optimizer.step())"
+    inside = f"n or {hook}; optimizer.zero_grad(); cross_entropy(model(x), y).backward(); scheduler.step()"
+    ran = ranks(TRAIN.format(wrap="model = DDP(net)", train=inside))
+    assert [step.within for step in ran.ranks[0].steps[:8]] == [True] * 8
+    ran = ranks(TRAIN.format(wrap="model = DDP(net)", train=PLAIN))
+    assert not any(step.within for step in ran.ranks[0].steps)
+
+
+def test_a_schedule_of_an_optimizer_that_never_steps(ranks: Callable[..., Ran]) -> None:
+    anew = "if n == 0: optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"
+    ran = ranks(TRAIN.format(wrap="model = DDP(net)", train=f"{anew}\n    {PLAIN}"))
+    told = [(e.fields["calls"], e.fields["n"]) for e in ran.ranks[0].events(events.IDLE_SCHEDULE)]
+    assert told == [(1, 1), (2, 2), (4, 4), (8, 8)]
+    ran = ranks(TRAIN.format(wrap="model = DDP(net)", train=PLAIN))
+    assert ran.events(events.IDLE_SCHEDULE) == ()
+
+
 def test_ddp_forward_called_by_name_is_no_bypass(ranks: Callable[..., Ran]) -> None:
     ran = ranks(TRAIN.format(wrap="model = DDP(net)", train=PLAIN.replace("model(x)", "model.forward(x)")))
     assert ran.events(events.BYPASS) == ()

@@ -36,8 +36,8 @@ finally:
 In the source: no `destroy_process_group` in any file, or only in a function that nobody calls, hands on or gives to a
 decorator that may call it; or what needs the group behind the line that takes it down, in the same way through the
 text. In the run: ranks that ended well without taking their group down, or that had taken it down when they stopped at
-a line that needs it. Accelerate, Fabric and Lightning do it themselves. Reference: `torch.distributed`, "Shutdown"
-(https://pytorch.org/docs/stable/distributed.html#shutdown).
+a line that needs it, or before steps whose gradients DDP averages. Accelerate, Fabric and Lightning do it themselves.
+Reference: `torch.distributed`, "Shutdown" (https://pytorch.org/docs/stable/distributed.html#shutdown).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, place, ranks
+from grader.checks.phrases import at, count, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.causes import guarded_ends, lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
-from grader.checks.source.ended_groups import advice_for, late_uses
+from grader.checks.source.ended_groups import advice_for, late_uses, trained_behind
 from grader.checks.source.guard_fixes import out_of_test
 from grader.checks.source.joined_groups import in_group, runs_alone
 from grader.checks.source.missing_modules import may_set_up
@@ -64,6 +64,7 @@ from grader.model.fix import Fix
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
     from grader.checks.run.late_stops import LateStop
+    from grader.model.trace import Group, RankTrace
 
 SEVERITY = Severity.HINT
 _MAX_DEPTH = 4
@@ -147,13 +148,16 @@ def _function(script: Script, node: ast.AST) -> Function | None:
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of a completed run that left their group to the interpreter's end."""
     from grader.checks.run.late_stops import stopped_without_group
-    from grader.checks.run.script_ends import has_destroyed
+    from grader.checks.run.script_ends import has_destroyed, trained_without_group
 
     begun = [r for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if not begun:
         return not_reached("No process group was created.")
     if late := stopped_without_group(evidence):
         return flagged(_late_hit(evidence.script, late))
+    early = [(r, found) for r in begun if (found := trained_without_group(r)) is not None]
+    if early:
+        return flagged(_early_hit(evidence.script, early))
     if not evidence.finished:
         return not_observable("The run did not reach its end, where groups are destroyed.")
     told = [r for r in begun if r.ended]
@@ -188,6 +192,28 @@ def check_run(evidence: Evidence) -> Observation:
             ranks=tuple(r.rank for r in leaking),
             details={"backend": group.backend},
         )
+    )
+
+
+def _early_hit(script: Script, early: list[tuple[RankTrace, tuple[Group, int]]]) -> Hit:
+    rank, (group, after) = early[0]
+    ended = at(group.site, "the script")
+    behind = trained_behind(script, group.site)
+    hint = f"Take the group down behind the last step, and not at {ended} before it."
+    if behind is not None:
+        above, training = behind
+        into = f"into the `with` block of {script.at(above)}"
+        before = f"above {script.quote(above)} ({script.at(above)})"
+        move = into if isinstance(above, ast.With) else before
+        hint = f"Move {script.quote(training)} from {script.at(training)} {move}: the group outlives the last step."
+    return Hit(
+        message=f"{ranks(r.rank for r, _ in early)} took the process group down at {ended}, and {after:,} of "
+        f"{count(len(rank.steps), 'step')} came after that. With gloo DDP still holds "
+        "on to it and goes on averaging; with NCCL its communicators are gone.",
+        hint=hint,
+        where=told_once((*lines(script, behind or ()), *place(group.site))),
+        ranks=tuple(r.rank for r, _ in early),
+        severity=Severity.WARNING,
     )
 
 

@@ -2,7 +2,8 @@
 
 ## What it finds
 Optimizer steps at which ranks hold different gradients: a model never wrapped, a hand-written average that never runs,
-runs for some steps alone, or is not waited for, a step under `no_sync`, one rank that trains alone; and equal gradients
+runs for some steps alone, or is not waited for, a loss that is averaged in their place, a step under `no_sync` or
+within the backward pass, parameters that DDP was told to leave alone, one rank that trains alone; and equal gradients
 in which some rank's own have no part.
 
 ## Why it matters
@@ -65,21 +66,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, every, first_known, place, ranks, told_once
+from grader.checks.phrases import every
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
-from grader.checks.source.average_fixes import of_the_step
-from grader.checks.source.averages_by_hand import by_itself, cause_by_hand
-from grader.checks.source.backward_causes import second_backward
 from grader.checks.source.causes import lines
 from grader.checks.source.classes_as_values import named_by_path, used_as_value
 from grader.checks.source.collectives import INIT
-from grader.checks.source.gradient_causes import (
-    averaged_in_vain,
-    exchange_replaced,
-    exchanging_again,
-    left_out,
-    made_here,
-)
+from grader.checks.source.gradient_causes import WRAP, made_here
 from grader.checks.source.late_bound_hooks import late_bound_hook
 from grader.checks.source.late_waits import late_wait
 from grader.checks.source.outside_models import trained_outside
@@ -87,22 +79,15 @@ from grader.checks.source.script import Script
 from grader.checks.source.training_loops import DDP
 from grader.checks.source.used_up_generators import used_up
 from grader.checks.source.withheld_exchanges import withheld
-from grader.model.finding import SEEN_RIGHT, Severity
-from grader.model.fix import Fix
+from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.first_difference import FirstDifference
-    from grader.checks.run.replica_comparison import Comparison, Difference
-    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DIST001", "DIST003", "DIST004", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011")
-_HINT = (
-    "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, and train through it."
-)
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -146,7 +131,7 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
         message=f"{script.at(script.calls(INIT)[0])} starts a process group, but no model is wrapped and nothing "
         f"averages gradients: {script.at(first)} steps with those of its own rank, so each rank trains a model of its "
         "own.",
-        hint=_HINT,
+        hint=WRAP,
         where=(script.location(first),),
     )
 
@@ -154,7 +139,7 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
     from grader.checks.run.exchanges import sent_nothing
-    from grader.checks.run.line_changes import first_difference
+    from grader.checks.run.gradient_differences import gradient_difference
     from grader.checks.run.lone_steps import alone, beside_equal_gradients, twins
     from grader.checks.run.model_parts import along_copies, copies, idle_parts, no_copies
     from grader.checks.run.replica_comparison import (
@@ -199,7 +184,7 @@ def check_run(evidence: Evidence) -> Observation:
             f"DDP had not finished the exchange of step {found.difference.step} when the run stopped."
         )
     if found.difference is not None:
-        hit = _hit(evidence.script, active, found, found.difference, held, first_difference(evidence))
+        hit = gradient_difference(evidence, found, held)
         return flagged(replace(hit, hint=along_copies(evidence.ledger.layout) or hit.hint))
     if all(sent_nothing(r) for r in active):
         return flagged(twins(active, found, held))
@@ -210,87 +195,3 @@ def check_run(evidence: Evidence) -> Observation:
         f"{held.capitalize()} of {copies(evidence, active)} were equal {when} {every(found.num_steps, 'step')} "
         f"compared, the last being step {found.last}."
     )
-
-
-def _hit(
-    script: Script,
-    active: tuple[RankTrace, ...],
-    found: Comparison,
-    difference: Difference,
-    held: str,
-    seen: FirstDifference | None,
-) -> Hit:
-    a, b = difference.ranks
-    step = next((s for r in active for s in r.steps if r.rank == a and s.n == difference.step), None)
-    site = first_known([*([step.site] if step else []), *(s.site for s in active[0].steps)])
-    x, y = difference.sums[0][0], difference.sums[1][0]
-    of = f"`{difference.names[0]}`" + ("'s gradient" if held == "gradients" else "")
-    pair = f"the sum of {of} was {_number(x)} on rank {a} and {_number(y)} on rank {b}"
-    steps = "steps with them" if held == "gradients" else "is made of a rank's own gradients"
-    wrapped = any(w.kind in ("ddp", "fabric", "accelerate") for r in active for w in r.wraps)
-    unsynced = any(s.synced is False for r in active for s in r.steps)
-    replaced = list(exchange_replaced(script)) if wrapped else []
-    in_vain = [] if wrapped else list(averaged_in_vain(script))
-    picked = list(left_out(script)) if seen is not None and seen.num_equal and not wrapped else []
-    # Wrapped and called through its wrapper: what is wrong came after that.
-    through = held == "gradients" and wrapped and step is not None and bool(step.wraps and step.synced)
-    hint = _HINT
-    fix: Fix | None = None
-    told = [] if not wrapped or script.averaging.all else list(withheld(script))
-    from grader.checks.run.unwrapped_models import unwrapped_model
-
-    cause = unwrapped_model(script, active[0], step, difference.names) if wrapped else cause_by_hand(script)
-    if cause is None and wrapped and step is not None and (step.backwards or 0) > 1 and not unsynced:
-        cause = second_backward(script)
-    by_line = seen.hint(script) if seen is not None else ""
-    if cause is not None:
-        hint, fix = cause.hint, cause.fix
-    elif told:
-        hint = told[0].hint
-    elif wrapped and unsynced:
-        hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
-    elif replaced:
-        hint = exchanging_again(script, replaced[0])
-    elif by_line and seen is not None and (seen.num_equal or not in_vain):
-        hint = by_line
-    elif in_vain:
-        hint, fix = of_the_step(script, in_vain)
-    elif not wrapped and script.averaging.all:
-        hint = by_itself(script)
-    elif wrapped:
-        hint = "Call the wrapped model itself in the training loop, and wrap all that the optimizer steps."
-    return Hit(
-        message=(
-            f"{ranks((a, *found.ranks))} held different {held} {'at' if held == 'gradients' else 'after'} "
-            f"{found.num_different:,} of {count(found.num_steps, 'compared step')}: at step {difference.step} {pair}. "
-            f"{at(site, 'The update')} {steps}, so each rank trains a model of its own."
-            + (f" {cause.says if cause else seen.sentence if seen else ''}").rstrip()
-        ),
-        hint=hint,
-        fix=fix,
-        where=told_once(
-            (
-                *lines(
-                    script,
-                    [*(cause.nodes if cause else ()), *(t.node for t in told), *replaced, *in_vain, *picked],
-                ),
-                *(seen.where(script) if seen else ()),
-                *place(site),
-            )
-        )
-        or lines(script, script.calls("torch.autograd.grad", "torch.func.grad")[:1]),
-        ranks=(a, *found.ranks),
-        details={
-            "first_step": difference.step,
-            "tensors": list(difference.names[:8]),
-            f"sums_rank_{a}": list(difference.sums[0][:8]),
-            f"sums_rank_{b}": list(difference.sums[1][:8]),
-            "steps_compared": found.num_steps,
-            "steps_different": found.num_different,
-            **({SEEN_RIGHT: ["GRAD002", "GRAD003"]} if through else {}),
-        },
-    )
-
-
-def _number(value: float | None) -> str:
-    return "missing" if value is None else f"{value:.6g}"

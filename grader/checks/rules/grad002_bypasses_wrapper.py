@@ -2,7 +2,7 @@
 
 ## What it finds
 Training forward passes of the inner module, `model.module(x)`, a name given to `model.module`, or the name the model
-had before it was wrapped, while the wrapper stands by.
+had before it was wrapped, while the wrapper stands by; and `functional_call(model.module, …)`.
 
 ## Why it matters
 DDP prepares each backward pass in the wrapper's own `forward`. A forward pass of the inner module leaves the wrapper
@@ -45,8 +45,8 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by forward passes of the inner module in training mode that did not come through the wrapper, together with
 gradients that differ among ranks. In the source, by a call of `.module(…)`, of a name that holds it, or of the model's
-old name, whose result is trained on; and by a method of the inner module that is called on a wrapper whose
-`__getattr__` looks into that module, and runs a forward pass there.
+old name, or of `functional_call` with that module, whose result is trained on; and by a method of the inner module that
+is called on a wrapper whose `__getattr__` looks into that module, and runs a forward pass there.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ from grader.checks.source.bare_models import bare_returns, wrapper_around
 from grader.checks.source.causes import lines, stands_at
 from grader.checks.source.edits import Edits
 from grader.checks.source.forwarding_wrappers import around_the_wrapper, forwarded_calls
+from grader.checks.source.functional_passes import THROUGH_THE_WRAPPER, functional_passes, goes_around
 from grader.checks.source.handed_before_wrap import handed_before_wrap
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -132,6 +133,8 @@ def _through(script: Script, call: ast.Call) -> str:
     """What to write in the place of the first call that goes around the wrapper."""
     func = call.func
     wrapper = ""
+    if goes_around(script, call):
+        return THROUGH_THE_WRAPPER
     if isinstance(func, ast.Attribute) and func.attr == "module":
         wrapper = ast.unparse(func.value)
     elif isinstance(func, ast.Name):
@@ -169,6 +172,8 @@ def _through_wrapper(script: Script, call: ast.Call) -> bool:
 def _goes_around(script: Script, call: ast.Call, inner: set[ast.AST]) -> bool:
     """`ddp.module(x)`, `ddp.module.loss(x)`, the same by a name, or the model's name from before it was wrapped."""
     func = call.func
+    if goes_around(script, call):
+        return not script.averaging.all
     if isinstance(func, ast.Attribute) and func.attr in (
         "parameters",
         "named_parameters",
@@ -242,6 +247,10 @@ def check_run(evidence: Evidence) -> Observation:
         + ("" if early is None else f" {script.at(early[0])} handed it on before it was wrapped.")
     )
     led: tuple[ast.AST, ...] = tuple(one[0] for one in (bare, early) if one is not None)
+    given = next(iter(functional_passes(script)), None) if not led else None
+    if given is not None:
+        how += f" {script.at(given)} gives `functional_call` the module inside: {script.quote(given)}."
+        hint, led = THROUGH_THE_WRAPPER, (given,)
     through = next(forwarded_calls(script), None) if not led else None
     if through is not None and stands_at(script, through.inner, first.site):
         how, hint = around_the_wrapper(script, through)

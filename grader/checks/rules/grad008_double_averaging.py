@@ -60,6 +60,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.average_fixes import divided
 from grader.checks.source.averages_by_hand import misplaced
 from grader.checks.source.causes import lines
+from grader.checks.source.double_wraps import COSTS, ONCE, wrapped_again
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_causes import never_true, scaled_hooks, surely_wrapped
 from grader.checks.source.scalar_means import scalar_means
@@ -101,6 +102,12 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=(script.location(scaled),),
             # Whoever scales gradients may have chosen the learning rate to fit.
             severity=Severity.HINT,
+        )
+    for again, first in wrapped_again(script):
+        yield Hit(
+            message=f"{script.at(again)} wraps a model in DDP that {script.at(first)} has wrapped already: {COSTS}.",
+            hint=ONCE.format(again=script.quote(again)),
+            where=lines(script, [again, first]),
         )
     for adding in summing_hooks(script):
         yield Hit(
@@ -216,11 +223,14 @@ def _hit(script: Script, average: Average, what: str, hint: str, fix: Fix | None
 
 def check_run(evidence: Evidence) -> Observation:
     """Confirm that the collectives which the text is flagged for were called while steps were taken."""
+    from grader.checks.run.double_wraps import double_wrap
     from grader.checks.run.line_changes import scale
     from grader.checks.run.scaled_losses import scaled_loss
 
     if not (active := evidence.trace.trainers):
         return not_observable("No optimizer steps were seen.")
+    if (twice := double_wrap(evidence.script, active)) is not None:
+        return flagged(twice)
     if (scaled := scaled_loss(evidence)) is not None:
         return flagged(scaled)
     if (seen := scale(evidence)) is not None and abs(seen.factor - 1) < _OFF:

@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import Script
@@ -234,16 +235,26 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _run_hit(seen: Evidence, prefix: str, path: str, evidence: EvidenceKind) -> Hit:
+    from grader.checks.run.double_wraps import outer_wraps, twice_wrapped
+
     saves = [s for r in seen.trace.ranks for s in r.saves if s.prefix]
+    ranks = seen.trace.ranks if prefix == "module." else ()
+    twice = next((found for r in ranks if (found := twice_wrapped(r)) is not None), None)
+    wraps = outer_wraps(seen.script, *twice) if twice is not None else ()
+    what, hint = "the wrapped model", "Save `model.module.state_dict()`."
+    if twice is not None:
+        again = seen.script.at(wraps[0]) if wraps else at(twice[0].site, "The script")
+        what = f"what one `.module` leaves of a model in two wrappers, which {again} has wrapped again"
+        hint = "Wrap the model once: `.module` then is the bare network."
     return Hit(
         message=(
             f"Every name in `{path}` begins with `{prefix}`: "
-            f"{at(saves[0].site if saves else None, 'the script')} saves the wrapped model. The grader strips "
+            f"{at(saves[0].site if saves else None, 'the script')} saves {what}. The grader strips "
             "the prefix; a script that loads the weights into the bare network gets "
             "missing keys."
         ),
-        hint="Save `model.module.state_dict()`.",
-        where=places(s.site for s in saves),
+        hint=hint,
+        where=(*places(s.site for s in saves), *lines(seen.script, wraps)),
         details={"prefix": prefix, "path": path},
         evidence=evidence,
     )

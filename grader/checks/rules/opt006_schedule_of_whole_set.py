@@ -61,12 +61,13 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks, or as long as
 those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose one fall the rate
-climbs to the end; by a rate that is 0 in the last steps, 15% of them or more; by a rate that a schedule moved, and that
-stands still from an optimizer on that was built in the place of the first. In the source, by a length made of the data
-set's size and the loader's batch size without the number of ranks (a hint); by such an optimizer, where no schedule is
-made for it; by a rate that follows a count of one rank's samples, on a curve as long as those of all ranks, which is
-more than a hint where the rate did not come down. Lengths of schedules that follow one another add up. Schedules that
-rise again by their name, such as `CosineAnnealingWarmRestarts`, are fine.
+climbs to the end; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped while its
+optimizer never is; by a rate that a schedule moved, and that stands still from an optimizer on that was built in the
+place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
+number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a rate that follows a count of one
+rank's samples, on a curve as long as those of all ranks, which is more than a hint where the rate did not come down.
+Lengths of schedules that follow one another add up. Schedules that rise again by their name, such as
+`CosineAnnealingWarmRestarts`, are fine.
 """
 
 from __future__ import annotations
@@ -81,7 +82,13 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.causes import lengths_of, lines
 from grader.checks.source.optimisation_fixes import length_in_helper, length_of_share
 from grader.checks.source.sample_clocks import clocks_of_one_rank
-from grader.checks.source.schedules import hurried, of_whole_set, replaced_optimizers, stepped_by
+from grader.checks.source.schedules import (
+    ONE_OPTIMIZER,
+    hurried,
+    of_whole_set,
+    replaced_optimizers,
+    stepped_by,
+)
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
@@ -89,7 +96,7 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.schedule_ends import Bounce, IdleEnd, LeftBehind
+    from grader.checks.run.schedule_ends import Bounce, IdleEnd
     from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -101,11 +108,6 @@ _COME_DOWN = 0.05
 """Share of its peak at which a rate may well be meant to end."""
 _OWN = "Count the loader's batches, `total_steps=epochs * len(loader)`: the loader knows its sampler's share."
 
-_ONE_OPTIMIZER = (
-    "Build the optimizer once, above the loop, or make the schedule anew with it. To forget its momentum alone, write "
-    "`optimizer.state.clear()`."
-)
-
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag schedules stepped per batch whose length is the whole set's, and those of an optimizer that was replaced."""
@@ -116,7 +118,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(
             message=f"{script.at(one.optimizer)} builds the optimizer anew, but the schedule of "
             f"{script.at(one.schedule)} was made for the one before: its steps leave the rate of the new one as it is.",
-            hint=_ONE_OPTIMIZER,
+            hint=ONE_OPTIMIZER,
             where=lines(script, [one.optimizer, one.schedule]),
         )
     for clock in clocks_of_one_rank(script):
@@ -148,7 +150,8 @@ def check_source(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
     from grader.checks.run.learning_rates import curve, schedule_lengths, steps_between_moves
-    from grader.checks.run.schedule_ends import bounce, idle_end, left_behind
+    from grader.checks.run.left_schedules import aside_hit, behind_hit
+    from grader.checks.run.schedule_ends import bounce, idle_end, left_behind, of_another_optimizer
 
     ranks = evidence.trace.trainers
     if not evidence.finished:
@@ -159,6 +162,8 @@ def check_run(evidence: Evidence) -> Observation:
     told = schedule_lengths(ranks[0])
     if first is not None and (idle := idle_end(first)) is not None:
         return flagged(_idle_hit(evidence.script, idle, next(iter(ranks[0].events("lr_scheduler")), None)))
+    if first is not None and (other := of_another_optimizer(ranks[0], first)) is not None:
+        return flagged(aside_hit(evidence.script, other, first.peak, len(first.steps)))
     if first is not None and first.rates[-1] > _COME_DOWN * first.peak:
         for clock in clocks_of_one_rank(evidence.script):
             ended = f"The learning rate ended at {first.rates[-1]:.3g}, and {first.peak:.3g} was its peak: its curve "
@@ -167,7 +172,7 @@ def check_run(evidence: Evidence) -> Observation:
     if first is None or not told:
         return not_observable("No schedule of a known length was seen.")
     if (behind := left_behind(ranks[0], first)) is not None:
-        return flagged(_behind_hit(evidence.script, behind))
+        return flagged(behind_hit(evidence.script, behind))
     if (up := bounce(ranks[0], first)) is not None:
         return flagged(_bounce_hit(evidence.script, up))
     # A schedule may be stepped once per batch while gradients are accumulated over several.
@@ -203,20 +208,6 @@ def _as_long_as(told: list[tuple[Event, int]], steps: int) -> tuple[Event, int] 
     """A schedule as long as the run has optimizer steps; None of a run with few."""
     of_run = (x for x in told if abs(x[1] - steps) <= _TOLERANCE * steps)
     return next(of_run, None) if steps >= _MIN_STEPS else None
-
-
-def _behind_hit(script: Script, behind: LeftBehind) -> Hit:
-    new = [one.optimizer for one in replaced_optimizers(script)]
-    return Hit(
-        message=f"{at(behind.schedule.site)} makes the schedule for an optimizer that took no more than "
-        f"{count(behind.taken, 'step')}. {at(behind.step.site)} then stepped with another one in its place, and the "
-        f"rate stood at {behind.rate:.3g} in the {behind.left:,} steps that were left: the schedule does not move it.",
-        hint=_ONE_OPTIMIZER,
-        where=tuple(
-            dict.fromkeys((*lines(script, new), *place(behind.schedule.site), *place(behind.step.site)))
-        ),
-        details={"rate": behind.rate, "taken": behind.taken, "left": behind.left},
-    )
 
 
 def _idle_hit(script: Script, idle: IdleEnd, made: Event | None) -> Hit:

@@ -1,12 +1,14 @@
-"""A method is named and not called.
+"""A method is named and not called, or mapped and never reached.
 
 ## What it finds
 A statement that is nothing but the name of a method: `scheduler.step`, `loss.backward`, `model.eval`, `dist.barrier`
-without parentheses.
+without parentheses. And an iterator that nothing goes through: `map(dist.broadcast, tensors)`, a generator expression
+or a call of a function that yields, which stands as a statement or in a name that nothing reads.
 
 ## Why it matters
-Python looks the method up, drops it and goes on without a word. The rate keeps its first value, nothing is trained,
-validation runs in training mode, nobody waits: whatever the line was for does not happen.
+Python looks the method up, or makes the iterator, drops it and goes on without a word. The rate keeps its first value,
+nothing is trained, validation runs in training mode, nobody waits, no weights are sent: whatever the line was for does
+not happen.
 
 ## Example
 ```python
@@ -55,6 +57,7 @@ from grader.checks.rule import Hit
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.uncalled_methods import MEETINGS, meeting, parentheses, uncalled
+from grader.checks.source.unread_iterators import advice, gone_through, unread
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -70,7 +73,7 @@ _EFFECTS = {
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag statements that name such a method."""
+    """Flag statements that name such a method, and iterators that nothing goes through."""
     if not script.joins_group and not script.training.backwards:
         return
     for method, effect in _EFFECTS.items():
@@ -82,6 +85,14 @@ def check_source(script: Script) -> Iterable[Hit]:
                 # Where some ranks come by, the others have to meet them: one line alone makes nothing right.
                 fix=None if method in MEETINGS and script.guards.partial(named) else _fix(script, named),
             )
+    for value in unread(script):
+        yield Hit(
+            message=f"{script.at(value)} makes an iterator, {script.quote(value)}, and nothing goes through it: none "
+            "of its calls is made.",
+            hint=advice(script, value),
+            where=(script.location(value),),
+            fix=gone_through(script, value),
+        )
 
 
 def _fix(script: Script, named: ast.Attribute) -> Fix | None:

@@ -35,15 +35,18 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run alone, and only where the task asks for shards: by the modules that were given to `fully_shard`.
+In the run alone, and only where the task asks for shards: by the modules that were given to `fully_shard`. Where the
+text calls it for others, too, the test that held for none of them is named.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, place
+from grader.checks.phrases import at, place, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_reached, verified
+from grader.checks.source.causes import lines
+from grader.checks.source.unmet_policies import unmet_policy
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -64,13 +67,19 @@ def check_run(evidence: Evidence) -> Observation:
         return verified(
             f"The model is sharded in {len(units)} units, which are gathered one after the other."
         )
-    only = units[0]
+    only, script = units[0], evidence.script
+    whole = only.module.removeprefix("FSDP")  # as `fully_shard` renames its class
+    policy = unmet_policy(script, only.site)
+    nodes = (policy.picks, *policy.made, policy.call) if policy is not None else ()
     return flagged(
         Hit(
-            message=f"{at(only.site)} shards `{only.module}` as one unit: every forward pass gathers all of its "
-            f"{only.num_params:,} parameters on every rank before the first layer runs.",
-            hint="Call `fully_shard(block)` for each block first, then `fully_shard(model)` for the rest.",
-            where=place(only.site),
+            message=f"{at(only.site)} shards `{whole}` as one unit: every forward pass gathers all of its "
+            f"{only.num_params:,} parameters on every rank before the first layer runs."
+            + (f" {policy.says(script)}" if policy is not None else ""),
+            hint=policy.hint(script, whole)
+            if policy is not None
+            else "Call `fully_shard(block)` for each block first, then `fully_shard(model)` for the rest.",
+            where=told_once((*lines(script, nodes), *place(only.site))),
             details={"num_tensors": only.num_tensors},
         )
     )

@@ -24,6 +24,7 @@ from grader.checks.source.rate_causes import ONE_RATE, options_of_the_rank, rate
 from grader.checks.source.replica_repairs import copied_before_wrap
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.unread_iterators import SENDING, unread_exchange
 from grader.checks.source.unsent_weights import init_sync_off, seeds_by_rank, sent_weights, to_send
 from grader.checks.source.weight_changes import BEFORE_THE_WRAP, changed_apart
 from grader.model.call_site import Site
@@ -73,7 +74,8 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
         moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
         why = f"{seen.sentence} {seen.decided_alone(script)}".rstrip()
         return DriftCause(why, moved or seen.out_of_test(script) or seen.hint(script) or hint, where)
-    by_hand = cause_by_hand(script) if wrap is None and not changed else None
+    unsent = unread_exchange(script, SENDING) if wrap is None and not changed else None
+    by_hand = (unsent or cause_by_hand(script)) if wrap is None and not changed else None
     if by_hand is not None:
         return DriftCause(by_hand.says, by_hand.hint, lines(script, by_hand.nodes), by_hand.fix)
     sent = sent_weights(script) if wrap is None and not changed else []
@@ -88,9 +90,9 @@ def divergence_cause(evidence: Evidence) -> DriftCause:
         if seeds:
             why += f" {script.at(seeds[0])} seeds each rank with another number, {script.quote(seeds[0])}."
         return DriftCause(why, hint, (*lines(script, seeds), *read))
-    unsent = init_sync_off(script)
-    if unsent is not None:
-        return DriftCause(unsent.says, unsent.hint, lines(script, unsent.nodes), unsent.fix)
+    off = init_sync_off(script)
+    if off is not None:
+        return DriftCause(off.says, off.hint, lines(script, off.nodes), off.fix)
     later = _LATER
     if changed:
         later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"

@@ -96,6 +96,16 @@ def left_behind(rank: RankTrace, curve: LearningRateCurve) -> LeftBehind | None:
     return LeftBehind(schedule, curve.steps[first], after[0], first, len(after))
 
 
+def of_another_optimizer(rank: RankTrace, curve: LearningRateCurve) -> Event | None:
+    """A schedule that was stepped to the end while its optimizer never was, and the rate of the other stood still."""
+    told = next(iter(reversed(rank.events("idle_schedule"))), None)
+    if told is None or len(set(curve.rates)) > 1 or len(curve.rates) < _MIN_MOVES:
+        return None
+    n = told.fields.get("n")
+    # Told at calls 1, 2, 4, …: the last of them is in the second half.
+    return told if isinstance(n, int) and 2 * n + 2 >= len(rank.steps) else None
+
+
 @dataclass(frozen=True, slots=True)
 class IdleEnd:
     """Steps at the end of a run that changed nothing: the first of them, how many before it did, how many they are."""

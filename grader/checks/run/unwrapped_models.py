@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from grader.checks.phrases import at, first_known, listed
+from grader.checks.phrases import at, count, first_known, listed
 from grader.checks.run.changed_models import never_averaged
 from grader.checks.source.causes import CauseInText, stands_at
+from grader.checks.source.ignored_parameters import advice, ignoring
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.call_site import Site
@@ -32,6 +33,9 @@ def unwrapped_model(
         step: its first step with a gradient of its own; names: tensors whose gradients differed.
     """
     wraps = [w for w in rank.wraps if w.kind == "ddp"]
+    ignored = _ignored(script, wraps, names)
+    if ignored is not None:
+        return ignored
     if step is None or step.wraps is None or not wraps or step.site is None:
         return None
     built = _optimizers_at(script, step.site)
@@ -46,6 +50,23 @@ def unwrapped_model(
         f"It trains {model}, which is in no wrapper: {at(first_known([w.site for w in wraps]), 'DDP')} wraps {held}.",
         _wrap_too(script, built, [o for one in built for o in _owners(script, one)])
         or "Wrap that model, too, before its optimizer is built.",
+    )
+
+
+def _ignored(script: Script, wraps: Sequence[Wrap], names: Sequence[str]) -> CauseInText | None:
+    """Parameters that DDP was told to leave alone."""
+    wrap = next((w for w in wraps if names and set(names) <= set(w.ignored)), None)
+    if wrap is None:
+        return None
+    told = ignoring(script)
+    brought, hint = advice(script, told)
+    by = f"{script.at(told[0])} told DDP" if told else f"{at(wrap.site, 'DDP')} was told"
+    it = "its gradient" if len(wrap.ignored) == 1 else "their gradients"
+    return CauseInText(
+        (*told[:1], *brought),
+        f"{by} to leave {count(len(wrap.ignored), 'parameter')} alone ({listed([f'`{n}`' for n in wrap.ignored], 3)}): "
+        f"it never averages {it}.",
+        hint,
     )
 
 

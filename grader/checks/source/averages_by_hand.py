@@ -20,6 +20,7 @@ from grader.checks.source.late_waits import late_wait
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import ancestors, name_of, start
 from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.unread_iterators import REDUCING, unread_exchange
 from grader.checks.source.used_up_generators import used_up
 from grader.model.fix import Fix
 
@@ -27,7 +28,8 @@ from grader.model.fix import Fix
 def cause_by_hand(script: Script) -> CauseInText | None:
     """The likeliest one that the text shows; None where it shows none."""
     return (
-        late_bound_hook(script)
+        unread_exchange(script, REDUCING)
+        or late_bound_hook(script)
         or late_wait(script)
         or used_up(script)
         or reduced_loss(script)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from grader.checks.source.arithmetic import is_quotient
 from grader.checks.source.call_arguments import called_on
@@ -10,19 +11,22 @@ from grader.checks.source.causes import CauseInText, went_backward
 from grader.checks.source.data_flow import reads_after
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, name_of, start, walk
+
+_MAX_DEPTH = 3
 
 
 def reduced_loss(script: Script) -> CauseInText | None:
     """A loss that is reduced in place before it goes backward: that changes a number, and no gradient."""
     if script.averaging.all:
         return None
-    for call, name, tensor in reductions(script):
+    for call, tensor in _reduced_in_place(script):
         tree = script.names.tree(call)
-        reads = {r for r in reads_after(script, tensor, call) if tree.function(r) is tree.function(call)}
+        reads = {*([call] if _gives_back(script, call) else ()), *reads_after(script, tensor, call)}
+        reads = {r for r in reads if tree.function(r) is tree.function(call)}
         for loss, backward in zip(went_backward(script), script.training.backwards, strict=True):
             same = tree is script.names.tree(backward) and tree.function(backward) is tree.function(call)
-            if name != "all_reduce" or not same or reads.isdisjoint({loss, *script.values.closure(loss)}):
+            if not same or reads.isdisjoint({loss, *script.values.closure(loss)}):
                 continue
             scaled = sorted({s for r in reads if _divides(script, s := tree.statement(r))}, key=start)
             below = [s for s in scaled if start(s) < start(backward)]
@@ -37,6 +41,38 @@ def reduced_loss(script: Script) -> CauseInText | None:
                 + "To print the mean over the ranks, reduce a copy, `loss.detach().clone()`.",
             )
     return None
+
+
+def _reduced_in_place(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
+    """Reductions with their tensors, and calls of the script's own functions that reduce what they are given."""
+    work = [(call, tensor) for call, name, tensor in reductions(script) if name == "all_reduce"]
+    for _ in range(_MAX_DEPTH):
+        yield from work
+        work = [above for call, tensor in work for above in _handed_in(script, call, tensor)]
+
+
+def _handed_in(script: Script, call: ast.Call, tensor: ast.expr) -> Iterable[tuple[ast.Call, ast.expr]]:
+    """Calls of the function around a reduction, each with the variable that it reduces there."""
+    function = script.names.tree(call).function(call)
+    if function is None or not isinstance(tensor, ast.Name):
+        return
+    if any(d.kind != "parameter" for d in script.scopes.reaching(tensor.id, tensor)):
+        return
+    for site in script.graph.sites(function):
+        given = script.graph.bound(site, function, tensor.id)
+        if isinstance(given, ast.Name | ast.Attribute):
+            yield site.call, given
+
+
+def _gives_back(script: Script, call: ast.Call) -> bool:
+    """Whether a call of a function of the script gives back what it was given."""
+    for function in script.graph.targets(call):
+        if isinstance(function, FUNCTIONS):
+            own = {a.arg for a in function.args.args}
+            returned = script.names.tree(function).returns.get(function, ())
+            if any(isinstance(r.value, ast.Name) and r.value.id in own for r in returned):
+                return True
+    return False
 
 
 def _divides(script: Script, statement: ast.stmt) -> bool:

@@ -84,6 +84,24 @@ def advice_for(script: Script, reached: Iterable[Location], ended: Site | None) 
     )
 
 
+def trained_behind(script: Script, ended: Site | None) -> tuple[ast.stmt, ast.stmt] | None:
+    """The statement by which a group was taken down at a place, and the one behind it that goes on to train."""
+    ends = (c for c in script.calls(_END) if stands_at(script, c, ended))
+    found = (_training_behind(script, call, 0) for call in ends)
+    return next((one for one in found if one is not None), None)
+
+
+def _training_behind(script: Script, call: ast.Call, depth: int) -> tuple[ast.stmt, ast.stmt] | None:
+    tree = script.names.tree(call)
+    above, function = tree.statement(call), tree.function(call)
+    for statement in _after(script, above)[0]:
+        if script.updates.entries(statement, script.training.backwards):
+            return above, statement
+    sites = script.graph.sites(function) if function is not None and depth < _MAX_DEPTH else ()
+    found = (_training_behind(script, s.call, depth + 1) for s in sites if not s.spawned)
+    return next((one for one in found if one is not None), None)
+
+
 def _behind(script: Script, call: ast.Call, end_of_group: ast.Call, depth: int) -> LateUse | None:
     tree = script.names.tree(call)
     above, function = tree.statement(call), tree.function(call)

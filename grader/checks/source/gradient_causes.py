@@ -13,6 +13,9 @@ from grader.checks.source.script import Script
 from grader.checks.source.sync_switches import is_no_sync
 from grader.checks.source.syntax_nodes import ancestors, name_of, start, walk
 
+WRAP = (
+    "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, and train through it."
+)
 _PAST = "torch.autograd.grad"
 
 

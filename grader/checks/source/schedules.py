@@ -8,11 +8,16 @@ from dataclasses import dataclass
 
 from grader.checks.source.arithmetic import same_value
 from grader.checks.source.call_arguments import called_on
-from grader.checks.source.causes import CauseInText, by_world
+from grader.checks.source.causes import CauseInText, by_world, stands_at
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start
+from grader.model.call_site import Site
 
 _SCHEDULES = "torch.optim.lr_scheduler."
+ONE_OPTIMIZER = (
+    "Build the optimizer once, above the loop, or make the schedule anew with it. To forget its momentum alone, write "
+    "`optimizer.state.clear()`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,25 @@ def _built_later(script: Script, schedule: ast.Call) -> Iterable[ast.Call]:
         )
         if used and call in set(_optimizers(script, call)):
             yield call
+
+
+def built_anew(script: Script, site: Site | None) -> list[ast.AST]:
+    """What gives the variable of a schedule's optimizer another value than the one that the schedule was made for."""
+    for _, schedule in script.calls_under(_SCHEDULES):
+        given = _given(script, schedule) if stands_at(script, schedule, site) else None
+        if not isinstance(given, ast.Name | ast.Attribute):
+            continue
+        tree = script.names.tree(schedule)
+        function = tree.function(schedule)
+        if isinstance(given, ast.Name):
+            stored = tree.definitions.get(tree.scope(schedule), {}).get(given.id, [])
+        else:
+            stored = [d for t in script.trees for d in t.attributes.get(given.attr, ())]
+        made = [d.node for d in stored if d.value is not None]
+        before = [n for n in made if tree.function(n) is function and start(n) < start(schedule)]
+        # Of those above it in its function, the schedule has the last; all others are another's.
+        return [n for n in made if not before or n is not max(before, key=start)] if len(made) > 1 else []
+    return []
 
 
 def of_whole_set(script: Script, length: ast.expr) -> bool:

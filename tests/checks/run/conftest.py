@@ -111,13 +111,18 @@ class Story:
         self.expected = Expected()
         self.calibration: Calibration | None = None
 
-    def group(self, ranks: Iterable[int] | None = None, destroy: bool = False) -> None:
+    def group(self, ranks: Iterable[int] | None = None, destroy: bool = False, line: int = 5) -> None:
         for r in self._some(ranks):
             op = "destroy" if destroy else "init"
-            r.add("groups", Group(op, "gloo", r.rank, self.world_size, 1800.0, None, site(5), r.tick()))
+            r.add("groups", Group(op, "gloo", r.rank, self.world_size, 1800.0, None, site(line), r.tick()))
 
     def wrap(
-        self, kind: str = "ddp", devices: Sequence[str] = ("cpu",), num_batchnorm: int = 0, line: int = 8
+        self,
+        kind: str = "ddp",
+        devices: Sequence[str] = ("cpu",),
+        num_batchnorm: int = 0,
+        line: int = 8,
+        **fields: Any,
     ) -> None:
         for r in self.ranks:
             device = devices[r.rank % len(devices)]
@@ -138,7 +143,7 @@ class Story:
                 False,
                 r.tick(),
             )
-            r.add("wraps", wrap)
+            r.add("wraps", replace(wrap, **fields))
 
     def loader(
         self,

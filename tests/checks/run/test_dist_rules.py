@@ -144,6 +144,55 @@ def test_a_group_that_is_left_behind(tell: Any, ranks: tuple[int, ...]) -> None:
     assert look.hits[0].where[0].line == 5
 
 
+ENDED_EARLY = """import contextlib
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+@contextlib.contextmanager
+def process_group():
+    dist.init_process_group("gloo")
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def train(model):
+    for x, y in batches:
+        loss_of(model(x), y).backward()
+        optimizer.step()
+
+
+with process_group():
+    model = DistributedDataParallel(net)
+train(model)
+"""
+
+
+def test_a_group_that_is_taken_down_before_the_steps(tell: Any) -> None:
+    story = tell.Story()
+    story.text = ENDED_EARLY
+    story.group()
+    story.group(destroy=True, line=12)
+    for rank in range(2):
+        for _ in range(5):
+            story.step(rank, (1.0, 2.0, 3.0))
+        story.ranks[rank].event("end", group_destroyed=True)
+    (hit,) = story.observation("DIST002").hits
+    assert hit.severity is Severity.WARNING
+    assert [place.line for place in hit.where] == [21, 23, 12]
+    assert "took the process group down at `train.py:12`, and 5 of 5 steps came after that" in hit.message
+    assert "Move `train(model)` from `train.py:23` into the `with` block of `train.py:21`" in hit.hint
+
+
+def test_steps_without_a_wrapper_after_the_end(tell: Any) -> None:
+    story = tell.honest()
+    for rank in range(2):
+        story.step(rank, None, synced=None)
+    assert story.observation("DIST002").state is CLEAN
+
+
 def test_a_run_that_did_not_reach_its_end(tell: Any) -> None:
     story = tell.Story()
     story.group()

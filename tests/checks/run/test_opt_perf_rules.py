@@ -712,6 +712,51 @@ def test_an_optimizer_that_is_built_anew_without_its_schedule(
         assert "the rate stood at 0.09 in the 30 steps that were left" in look.hits[0].message
 
 
+ANEW = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Trainer:
+    def configure(self):
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.scheduler = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, 0.1, total_steps=40)
+
+    def distribute(self):
+        self.model = DistributedDataParallel(self.model)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "rates", "found"),
+    [
+        ([1, 2, 4, 8, 16, 32], [0.1], True),
+        ([1, 2], [0.1], False),  # it was stepped later on
+        ([1, 2, 4, 8, 16, 32], [0.1, 0.05], False),  # another schedule moves it
+        ([], [0.1], False),
+    ],
+)
+def test_a_schedule_of_an_optimizer_that_never_steps(
+    tell: Any, told: list[int], rates: list[float], found: bool
+) -> None:
+    story = tell.Story()
+    story.text = ANEW
+    for rank in (0, 1):
+        story.ranks[rank].event("lr_scheduler", 8, kind="OneCycleLR", length=40)
+        for n in range(40):
+            story.step(rank, None, lr=(rates[n % len(rates)],), wraps=(0,))
+            if n + 1 in told:
+                story.ranks[rank].event("idle_schedule", 8, kind="OneCycleLR", calls=n + 1, n=n + 1)
+    look = story.observation("OPT006")
+    assert (look.state is FLAGGED) is found
+    if found:
+        (hit,) = look.hits
+        assert [place.line for place in hit.where] == [12, 8]
+        assert "`train.py:12` builds another one in its place" in hit.message
+        assert "stood at 0.1 in all 40 steps" in hit.message
+        assert "Make the schedule below `train.py:12`" in hit.hint
+
+
 def test_the_rates_of_optimizers_that_take_each_others_place(tell: Any) -> None:
     story = tell.Story()
     story.expected = ASKED

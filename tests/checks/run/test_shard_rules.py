@@ -103,6 +103,33 @@ def test_a_model_is_sharded_in_several_units(tell: Any, num_units: int, state: S
         assert look.hits[0].where[0].line == 8
 
 
+POLICY = """import torch.nn as nn
+from torch.distributed.fsdp import fully_shard
+
+
+class Block(nn.Module):
+    pass
+
+
+UNITS = {"DecoderLayer"}
+for module in model.modules():
+    if type(module).__name__ in UNITS:
+        fully_shard(module)
+fully_shard(model)
+"""
+
+
+def test_a_policy_that_no_module_met(tell: Any) -> None:
+    story = held(tell, 0.5)
+    story.text = POLICY
+    story.wrap("fsdp2", line=13, module="FSDPNet")
+    (hit,) = story.observation("SHARD002").hits
+    assert [place.line for place in hit.where] == [11, 9, 12, 13]
+    assert "`train.py:13` shards `Net` as one unit" in hit.message
+    assert "`type(module).__name__ in UNITS` at `train.py:11` (`train.py:9`) held for none" in hit.message
+    assert "such as `Block`" in hit.hint
+
+
 @pytest.mark.parametrize(
     ("problem", "sharded", "state"),
     [
