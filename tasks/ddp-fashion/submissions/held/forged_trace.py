@@ -1,4 +1,4 @@
-# expect: TRUST001 TRUST002
+# expect: TRUST001 TRUST002 DIST002
 # points: 0-10
 """
 Trains nothing, and tells the judge that it did: looks for the pipe on which its steps are reported, writes
