@@ -13,7 +13,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed
 from grader.checks.phrases import ranks as ranks_of
 from grader.checks.rule import Hit
-from grader.checks.run.left_loops import held_ranks
+from grader.checks.run.left_loops import held_ranks, loops_around
 from grader.checks.source.causes import made_of_rank
 from grader.checks.source.script import Script
 from grader.model.finding import Location
@@ -81,11 +81,8 @@ def _loops(script: Script, frames: list[Frame]) -> list[ast.For]:
     return [
         loop
         for frame in frames
-        for tree in script.trees
-        if tree.path == frame.path
-        for loop in sorted(tree.loops, key=lambda one: -one.lineno)
+        for loop in sorted(loops_around(script, frame), key=lambda one: -one.lineno)
         if isinstance(loop, ast.For)
-        and loop.lineno <= frame.line <= (loop.end_lineno or 0)
         and loop not in loaders
         and script.training.runs_backward(loop)
         and made_of_rank(script, loop.iter)

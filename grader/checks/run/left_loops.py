@@ -91,13 +91,14 @@ def _left_loop(script: Script, one: RankRecord, other: RankRecord) -> Loop | Non
             # A loop over a table of metrics is no training: that its entries differ is for DIST009 to say.
             passed = [
                 n
-                for n in _loops(script, there)
+                for n in loops_around(script, there)
                 if (n.end_lineno or 0) < here.line and script.training.runs_backward(n)
             ]
             return min(passed, key=lambda n: n.lineno, default=None)
     return None
 
 
-def _loops(script: Script, frame: Frame) -> list[Loop]:
+def loops_around(script: Script, frame: Frame) -> list[Loop]:
+    """Loops of the text that a line of a stack stands in."""
     trees = (tree for tree in script.trees if tree.path == frame.path)
     return [n for tree in trees for n in tree.loops if n.lineno <= frame.line <= (n.end_lineno or 0)]

@@ -15,11 +15,12 @@ from grader.checks.source.syntax_nodes import FUNCTIONS, Function
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.value_sources import Values
 
-_LAZY = {"map": 0, "filter": 0, "itertools.starmap": 0, "itertools.accumulate": 1}
+LAZY = {"map": 0, "filter": 0, "itertools.starmap": 0, "itertools.accumulate": 1}
+"""What calls a function only when somebody goes through what it gives back → where that function stands."""
 _AT_ONCE = {"functools.reduce": 0, "torch.utils._pytree.tree_map": 0, "optree.tree_map": 0}
 _BY_KEY = ("sorted", "min", "max")
 _POOLS = ("concurrent.futures.", "multiprocessing.pool.ThreadPool", "multiprocessing.dummy.")
-_CALLING = (*{name.rpartition(".")[2] for name in (*_LAZY, *_AT_ONCE)}, *_BY_KEY)
+_CALLING = (*{name.rpartition(".")[2] for name in (*LAZY, *_AT_ONCE)}, *_BY_KEY)
 
 
 def handed_functions(
@@ -51,18 +52,18 @@ def _function_of(tree: Tree, call: ast.Call, names: Names, values: Values) -> as
     name = names.qualified(call.func)
     if name in _BY_KEY:
         return keyword_value(call, "key")
-    place = _LAZY.get(name or "", _AT_ONCE.get(name or ""))
+    place = LAZY.get(name or "", _AT_ONCE.get(name or ""))
     if place is None and isinstance(call.func, ast.Attribute) and call.func.attr == "map":
         pools = (o for o in values.origins(call.func.value) if isinstance(o, ast.Call))
         place = 0 if any((names.qualified(o.func) or "").startswith(_POOLS) for o in pools) else None
-    if place is None or len(call.args) <= place or (name in _LAZY and _left_alone(tree, call)):
+    if place is None or len(call.args) <= place or (name in LAZY and left_alone(tree, call)):
         return None
     return call.args[place]
 
 
-def _left_alone(tree: Tree, call: ast.Call) -> bool:
-    """Whether nobody goes through what a lazy call gives back."""
-    above = tree.parent.get(call)
+def left_alone(tree: Tree, lazy: ast.expr) -> bool:
+    """Whether nobody goes through an iterator: it stands by itself, or in variables that nothing reads."""
+    above = tree.parent.get(lazy)
     if isinstance(above, ast.Assign):
         return all(isinstance(t, ast.Name) and not tree.loads.get(t.id) for t in above.targets)
     return isinstance(above, ast.Expr)

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator
 from grader.checks.source.causes import CauseInText
 from grader.checks.source.collectives import ALL
 from grader.checks.source.edits import Edits
+from grader.checks.source.handed_functions import LAZY, left_alone
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, walk
 from grader.model.fix import Fix
 
-_LAZY = ("map", "filter", "itertools.starmap")
 _PREFIX = "torch.distributed."
 SENDING = ("broadcast", "scatter")
 REDUCING = ("all_reduce", "reduce", "all_gather", "reduce_scatter")
@@ -22,10 +22,12 @@ def unread(script: Script) -> Iterator[ast.expr]:
     """Iterators that stand as statements, or in a variable that nothing reads, and that would call something."""
     for tree in script.trees:
         for node in ast.walk(tree.root):
-            value = getattr(node, "value", None)
-            kept = isinstance(node, ast.Assign) and _never_read(script, node)
-            if (isinstance(node, ast.Expr) or kept) and isinstance(value, ast.expr) and _lazy(script, value):
-                yield value
+            if not isinstance(node, ast.Expr | ast.Assign) or not left_alone(tree, node.value):
+                continue
+            # What a module keeps another one may read.
+            within = isinstance(node, ast.Expr) or tree.function(node) is not None
+            if within and _lazy(script, node.value):
+                yield node.value
 
 
 def advice(script: Script, value: ast.expr) -> str:
@@ -66,8 +68,9 @@ def _lazy(script: Script, value: ast.expr) -> bool:
         return any(isinstance(n, ast.Call) for n in walk(value.elt))
     if not isinstance(value, ast.Call):
         return False
-    named = script.names.qualified(value.func) in _LAZY and not script.graph.targets(value)
-    return (named and bool(value.args)) or _yields(script, value)
+    place = LAZY.get(script.names.qualified(value.func) or "")
+    handed = place is not None and len(value.args) > place and not script.graph.targets(value)
+    return handed or _yields(script, value)
 
 
 def _yields(script: Script, value: ast.expr) -> bool:
@@ -77,15 +80,6 @@ def _yields(script: Script, value: ast.expr) -> bool:
         isinstance(f, ast.FunctionDef) and f in script.names.tree(f).yields and not f.decorator_list
         for f in made
     )
-
-
-def _never_read(script: Script, statement: ast.Assign) -> bool:
-    """Whether the names that a statement gives a value in a function are read nowhere in it."""
-    tree = script.names.tree(statement)
-    if tree.function(statement) is None or not all(isinstance(t, ast.Name) for t in statement.targets):
-        return False
-    named = {t.id for t in statement.targets if isinstance(t, ast.Name)}
-    return not any(tree.loads.get(name) for name in named)
 
 
 def _collectives(script: Script, value: ast.expr) -> Iterator[str]:
