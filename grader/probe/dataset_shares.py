@@ -13,6 +13,7 @@ from typing import Any
 
 _PLAIN = {"int", "len", "range", "divmod", "min", "max", "abs", "item", "start", "stop", "step", "IndexError"}
 """Names that change nothing, wherever they are called."""
+_WRITES = {"STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR"}
 _LIBRARIES = ("builtins", "collections", "numpy", "torch", "torchvision")
 
 
@@ -110,6 +111,9 @@ def _plain(code: CodeType, holder: str, fields: Iterable[str]) -> bool:
     last = max(n for n, line in enumerate(lines) if line == lines[first])
     if any(step.opcode in dis.hasjrel or step.opcode in dis.hasjabs for step in steps[:last]):
         last = len(steps)
+    # What is asked for next would depend on what was asked for before.
+    if any(step.opname in _WRITES for step in steps[: last + 1]):
+        return False
     return all(step.argval in allowed for step in steps[: last + 1] if _names(step)) and not code.co_cellvars
 
 

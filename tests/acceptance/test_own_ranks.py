@@ -101,21 +101,21 @@ def test_ranks_that_train_on_the_same_samples_are_told(grade: Grade) -> None:
         "batch_size=args.batch_size, sampler=sampler)", "batch_size=args.batch_size, shuffle=True)"
     )
     attempt = grade(text)
-    assert attempt.grade.verdict is Verdict.REJECTED
+    assert attempt.grade.verdict is Verdict.REJECTED, attempt.grade.verdict_reason
     assert line_of(text, "train_loader = ") in lines_of(attempt, "DATA001")
 
 
 def test_ranks_that_average_nothing_are_told(grade: Grade) -> None:
     text = changed("model.module", "model", changed(WRAPPED, "build_model().to(device)"))
     attempt = grade(text)
-    assert attempt.grade.verdict is Verdict.REJECTED
+    assert attempt.grade.verdict is Verdict.REJECTED, attempt.grade.verdict_reason
     assert line_of(text, "optimizer.step()") in lines_of(attempt, "GRAD001")
 
 
 def test_ranks_that_all_write_are_told(grade: Grade) -> None:
     text = changed("    if rank == 0:\n        torch.save", "    if True:\n        torch.save")
     attempt = grade(text)
-    assert attempt.grade.verdict is Verdict.REJECTED
+    assert attempt.grade.verdict is Verdict.REJECTED, attempt.grade.verdict_reason
     assert line_of(text, "torch.save(") in lines_of(attempt, "IO001")
 
 
@@ -133,14 +133,14 @@ def test_a_rank_that_waits_alone_is_told(grade: Grade) -> None:
 def test_a_rank_that_crashes_is_told(grade: Grade) -> None:
     text = changed("    history = []\n", "    history = []\n    if rank == 1:\n        history[0]\n")
     attempt = grade(text)
-    assert attempt.grade.verdict is Verdict.CRASHED
+    assert attempt.grade.verdict is Verdict.CRASHED, attempt.grade.verdict_reason
     line = line_of(text, "        history[0]")
     assert attempt.grade.verdict_reason == f"Rank 1 raised IndexError at train.py:{line} (exit code 1)."
 
 
 def test_a_script_that_starts_too_few_is_told(grade: Grade) -> None:
     attempt = grade(changed(SPAWN, "    args.num_gpus = 1\n    worker(0, args)"))
-    assert attempt.grade.verdict is Verdict.REJECTED
+    assert attempt.grade.verdict is Verdict.REJECTED, attempt.grade.verdict_reason
     (finding,) = [finding for finding in attempt.grade.findings if finding.code == "DIST004"]
     assert finding.message.startswith("2 ranks were asked for, but ")
     assert "nprocs=args.num_gpus" in finding.hint

@@ -194,6 +194,13 @@ class AnyOne(Dataset):
     def __len__(self): return len(self.data)
     def __getitem__(self, i): return self.data[torch.randint(0, len(self.data), ()).item()]
 
+class InTurn(Dataset):
+    def __init__(self, data): self.data, self.next = data, 0
+    def __len__(self): return len(self.data)
+    def __getitem__(self, i):
+        self.next += 1
+        return self.data[self.next % len(self.data)]
+
 asked = []
 class Told(TensorDataset):
     def __getitem__(self, i): asked.append(i); return super().__getitem__(i)
@@ -229,7 +236,10 @@ def test_shares_of_own_classes_are_traced_back_to_what_they_hold(
     assert not ran.ranks[0].problems
 
 
-@pytest.mark.parametrize(("dataset", "root"), [("Twice(root)", "Twice"), ("AnyOne(root)", "AnyOne")])
+@pytest.mark.parametrize(
+    ("dataset", "root"),
+    [("Twice(root)", "Twice"), ("AnyOne(root)", "AnyOne"), ("InTurn(root)", "InTurn")],
+)
 def test_own_classes_that_repeat_or_draw_samples_are_data_sets_of_their_own(
     ranks: Callable[..., Ran], dataset: str, root: str
 ) -> None:
