@@ -43,7 +43,8 @@ class ScoringRequest:
     it is told, as data; `version`: of the task's folder, which `evaluate` lies in; `reads_folder`: `evaluate()` gets
     the folder of a part and not images, and `num_hidden` and `num_validation` are all that is known of their sizes;
     `metrics`: what networks are measured by, each with the fields of `Metric`; `levels`: what of them has to be reached
-    on hidden data, by name; `explain`: the one whose value has to be explained.
+    on hidden data, by name; `explain`: the one whose value has to be explained; `told_steps`: those of which the run
+    told all, see `told_steps.told_steps`.
     """
 
     op: str
@@ -65,6 +66,7 @@ class ScoringRequest:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     levels: dict[str, float] = field(default_factory=dict)
     explain: str = ""
+    told_steps: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def measured(self) -> tuple[Metric, ...]:

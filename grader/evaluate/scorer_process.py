@@ -24,6 +24,8 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from grader.evaluate.audited_steps import WALL_S as AUDITING_S
+from grader.evaluate.audited_steps import audited
 from grader.evaluate.author_faults import TaskFaultError
 from grader.evaluate.examination import examine_run, prove_examination
 from grader.evaluate.other_scores import WALL_S, other_scores
@@ -95,8 +97,10 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
         answer = _in_child(score_run, request, cache, parent)
         left_s = request.wall_s - (time.monotonic() - started)
         request = replace(request, explain=answer.pop("unexplained", ""))
+        if request.told_steps and "evaluation" in answer and answer["evaluation"]["problem"] is None:
+            answer = _with_more(answer, audited, replace(request, wall_s=AUDITING_S), cache, parent)
         if request.explain:
-            answer = _explained(answer, request, cache, parent)
+            answer = _with_more(answer, other_scores, replace(request, wall_s=WALL_S), cache, parent)
         if "evaluation" in answer:
             request = replace(request, run=_with_measures(request.run, answer["evaluation"]))
         if request.examined and "evaluation" in answer:
@@ -110,17 +114,16 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
         return {"infra_error": f"{type(error).__name__}: {error}"}
 
 
-def _explained(
-    answer: dict[str, Any], request: ScoringRequest, cache: ScoringCache, parent: int
+def _with_more(
+    answer: dict[str, Any], work: Work, request: ScoringRequest, cache: ScoringCache, parent: int
 ) -> dict[str, Any]:
-    """The same answer with scores of the same run in other ways; without, where looking for them failed."""
+    """The same answer with what else is found about the run; without, where looking for it failed."""
     started = time.monotonic()
-    told = _in_child(other_scores, replace(request, wall_s=WALL_S), cache, parent)
+    told = _in_child(work, request, cache, parent)
     took = round(time.monotonic() - started, 6)
     found = answer["evaluation"]
-    return answer | {
-        "evaluation": found | {"others": told.get("others", []), "seconds": found["seconds"] + took}
-    }
+    more = {} if "infra_error" in told or "evaluation" in told else told
+    return answer | {"evaluation": found | more | {"seconds": found["seconds"] + took}}
 
 
 def _with_measures(run: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from grader.model.audited_step import AuditedStep
 from grader.model.metric import ACCURACY, Metric
 from grader.model.task_figure import TaskFigure
 
@@ -96,6 +97,7 @@ class Evaluation:
         others: where the score is not what the script reports or far from the target: the task's own way first, then
             each with one thing changed. Empty where nothing had to be explained.
         class_labels: label that each class had in this attempt, by its prepared one; empty: as prepared.
+        audited: steps of the run that were taken again; empty where none could be.
         figures: of the task's own, for the report to draw; undrawn: why there are none, "" where none are missing.
     """
 
@@ -118,6 +120,7 @@ class Evaluation:
     unexamined: str = ""
     others: tuple[OtherScore, ...] = ()
     class_labels: tuple[int, ...] = ()
+    audited: tuple[AuditedStep, ...] = ()
     figures: tuple[TaskFigure, ...] = ()
     undrawn: str = ""
 

@@ -135,6 +135,13 @@ UNSTEPPED
     weights that an optimizer has stepped changed twice between gradients although nobody stepped: n (steps so far),
     gradients (taken since then), site; looked for whenever the number of gradients within one step has doubled, from
     16 on.
+AUDITED
+    all that a step is taken with, before its STEP, by one rank and at a step drawn by lot in each doubling of the run's
+    length, where it is of one model of at most 524,288 elements: n (of the step), names (of all parameters), stride
+    (one gradient in so many of each parameter is told, from the first on).
+AUDITED_PART
+    n, of (position of the parameter in names), weights (base64 of 131,072 float16 at most, those of one parameter in
+    their order), gradients (base64 of bfloat16, with a parameter's first part; null with others and where it has none).
 CAPTURED
     what (`forward`, `backward`, `step`, …: the hook that something passed): a CUDA graph was captured of it, once for
     each. What is replayed afterwards is not seen.
@@ -223,6 +230,8 @@ BACKWARD = "backward"
 STEP = "step"
 STEPPED_ON = "stepped_on"
 UNSTEPPED = "unstepped"
+AUDITED = "audited"
+AUDITED_PART = "audited_part"
 CAPTURED = "captured"
 PARAMS = "params"
 FINAL = "final"

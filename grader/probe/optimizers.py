@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from grader.probe import (
+    audited_steps,
     backward_passes,
     code_locations,
     device_steps,
@@ -178,6 +179,8 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
     counters.beside = known.beside
     asleep = _asleep(known.models)
     evaluation_passes.end()
+    if not (known.beside or known.closure):
+        audited_steps.note(counters.steps, known.models)
     write_step(known, t, known.lr(optimizer, sampled), more, asleep=asleep)
     if not sampled:
         return

@@ -31,6 +31,12 @@ def sequence() -> int | None:
         return None
 
 
+def position() -> tuple[int, int]:
+    """This rank in the default group, and how many are in it; 0 and 1 where there is none."""
+    group = _world.default_pg if _world is not None else None
+    return (group.rank(), group.size()) if group is not None else (0, 1)
+
+
 def destroyed() -> bool | None:
     """Whether the default group was ended by the script; None where there never was one."""
     return _ended if _open or _ended else None

@@ -10,7 +10,10 @@ from typing import Any
 from grader.probe.keyed_hash import keyed_hash
 
 _OLD, _VERY_OLD = 1024, 4096
+_FIRST_AUDITED = 4
 
+_audited: dict[int, int] = {}
+"""By the first step of each doubling, that which is audited."""
 _keyed: Any = None
 """A hash that began with the key: other code of this process can draw by it too, but not read the key from it."""
 
@@ -52,6 +55,25 @@ def first_sampled(step: int, every: int) -> int:
         step = min((window + 1) * width, max(8, 1 << step.bit_length()))
 
 
+def is_audited(step: int) -> bool:
+    """Whether all of this step is told: one in each doubling of the run's length from step 4 on."""
+    width = 1 << step.bit_length() >> 1
+    if width < _FIRST_AUDITED:
+        return False
+    if width not in _audited:  # who asks at every step pays for it once
+        _audited[width] = width + drawn(f"audited {width}", width)
+    return step == _audited[width]
+
+
+def drawn(purpose: str, below: int) -> int:
+    """A number from 0 to below `below`, at random but the same on all ranks; 0 without a key."""
+    if _keyed is None:
+        return 0
+    digest = _keyed.copy()
+    digest.update(purpose.encode())
+    return int.from_bytes(digest.digest(), "big") % below
+
+
 class SampledSteps:
     """The sampled steps of a count that only goes up: found once a window instead of at every step.
 
@@ -74,9 +96,7 @@ class SampledSteps:
 
 def _place(width: int, window: int) -> int:
     """Where in a window the sampled step is."""
-    digest = _keyed.copy()
-    digest.update(f"{width}:{window}".encode())
-    return int.from_bytes(digest.digest(), "big") % width
+    return drawn(f"{width}:{window}", width)
 
 
 def _width(step: int, every: int) -> int:

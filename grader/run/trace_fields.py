@@ -60,6 +60,13 @@ class Fields:
         printable = value if value.isprintable() else "".join(c if c.isprintable() else "�" for c in value)
         return printable.encode("utf-8", "replace").decode("utf-8")
 
+    def encoded(self, name: str) -> str:
+        """Base64, as it is: of any length that a line may have."""
+        value = self._fields.get(name)
+        if not isinstance(value, str) or not value.isascii():
+            raise WrongFieldError(name)
+        return value
+
     def flag(self, name: str) -> bool:
         """True or false."""
         value = self._fields.get(name)

@@ -85,7 +85,7 @@ def run(rank: dict[str, Any]) -> NoReturn:
                 submission_dir=rank["submission"],
                 output_dir=rank["environment"]["OUTPUT_DIR"],
             )
-            probe.install(here, fd=trace, origin=rank["origin"])
+            probe.install(here, fd=trace, origin=rank["origin"], sampling_key=rank["lot"].encode())
         namespace = vars(sys.modules["__main__"])
         namespace.clear()
         namespace.update(__name__="__main__", __file__=script)

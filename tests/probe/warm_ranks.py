@@ -88,8 +88,12 @@ class RankForker:
         probe: bool = True,
         expect: int | None = 0,
         timeout_s: float = 60,
+        lot: str = "",
     ) -> Ran:
-        """Run a script after the usual imports; `expect` is the exit code that every rank must have."""
+        """Run a script after the usual imports; `expect` is the exit code that every rank must have.
+
+        `lot`: decides which steps are looked at; "": nothing is drawn by lot.
+        """
         submission, output = folder / "submission", folder / "outputs"
         submission.mkdir(parents=True)
         output.mkdir()
@@ -121,6 +125,7 @@ class RankForker:
                     "submission": str(submission),
                     "origin": origin,
                     "probe": probe,
+                    "lot": lot,
                     "environment": {**ENVIRONMENT, **own, "OUTPUT_DIR": str(output)},
                 }
             )

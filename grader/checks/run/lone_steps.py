@@ -10,6 +10,7 @@ from collections import Counter
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit
+from grader.checks.run.audited_shares import FEW, left_out
 from grader.checks.run.average_shares import average_shares
 from grader.checks.run.end_counts import gradients_computed
 from grader.checks.run.equal_sums import contains, equal
@@ -28,8 +29,6 @@ from grader.checks.source.withheld_exchanges import withheld
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
 
-_FEW = 0.2
-"""Of what a rank would have in an average: with less it has no part in it. Ranks of unequal batches have more."""
 _SELDOM = 0.5
 """Gradients for each step below which a rank does not compute those that it steps on."""
 
@@ -147,9 +146,9 @@ def _without_a_part(evidence: Evidence) -> Hit | None:
     shares = average_shares([x.steps for x in same if x.steps[0].grad_names == often[0][0]]) or ()
     samples = [sum(s.samples for s in r.steps) for r in ranks_]
     fair = [min(1 / len(ranks_), n / sum(samples) if all(samples) else 1) for n in samples]
-    out = [r for r, part, whole in zip(ranks_, shares, fair, strict=False) if part < _FEW * whole]
+    out = [r for r, part, whole in zip(ranks_, shares, fair, strict=False) if part < FEW * whole]
     if not out:
-        return None
+        return _of_other_samples(evidence, ranks_) if same else None
     return _told_without(
         ranks_,
         out,
@@ -157,6 +156,28 @@ def _without_a_part(evidence: Evidence) -> Hit | None:
         f"what {ranks(r.rank for r in out).lower()} had computed has a share of "
         f"{abs(max(part for r, part in zip(ranks_, shares, strict=True) if r in out)):.0%}; in an average of "
         f"{len(ranks_)} it is {1 / len(ranks_):.0%}.",
+    )
+
+
+def _of_other_samples(evidence: Evidence, all_ranks: tuple[RankTrace, ...]) -> Hit | None:
+    """All step on the same gradients, which did not come of the samples that some of them drew."""
+    found = left_out(evidence)
+    if found is None:
+        return None
+    _, site = _exchange(all_ranks[0])
+    whose = ranks(found.ranks).lower() if len(found.ranks) < len(all_ranks) else "one of the ranks"
+    return Hit(
+        message=(
+            f"Of {count(found.num_audited, 'step')} that were taken again, from the same weights and with the samples "
+            f"that each rank drew, {found.num_steps} led elsewhere: in the gradients that were stepped on there, what "
+            f"comes of the samples that {whose} drew has a share of {found.share:.0%} at most. In an average of "
+            f"{len(all_ranks)} it is {1 / len(all_ranks):.0%}."
+        ),
+        hint="On each rank, give the network the batch that the rank's own loader gives, go backward from the whole "
+        "loss, and step on the average of all ranks' gradients: of every parameter, in every step.",
+        where=place(site) or place(first_known([s.site for s in all_ranks[0].steps])),
+        ranks=found.ranks,
+        details={"steps": found.num_steps, "audited": found.num_audited},
     )
 
 

@@ -1,0 +1,47 @@
+"""Ranks whose samples have no part in what all ranks stepped on, by steps that the scorer took again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.checks.evidence import Evidence
+from grader.model.audited_step import AuditedStep
+
+FEW = 0.2
+"""Of what a rank would have in an average: with less it has no part in it. Ranks of unequal batches have more."""
+_CLEAR = 0.75
+"""What may come of no rank's samples, for the parts of the others to mean something."""
+_FEWEST_STEPS = 3
+_OFTEN = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What the steps say that were taken again.
+
+    Attributes:
+        ranks: whose samples had no part in them. share: the largest that one of them had.
+        num_steps: at how many it was so; num_audited: how many say anything.
+    """
+
+    ranks: tuple[int, ...]
+    share: float
+    num_steps: int
+    num_audited: int
+
+
+def left_out(evidence: Evidence) -> LeftOut | None:
+    """The ranks that are left out at half of the steps or more; None where there are none, or too few steps tell."""
+    audited = evidence.evaluation.audited if evidence.evaluation is not None else ()
+    clear = [step for step in audited if step.unexplained <= _CLEAR]
+    found = {step.n: out for step in clear if (out := _without_part(step))}
+    if len(found) < _FEWEST_STEPS or len(found) < _OFTEN * len(clear):
+        return None
+    ranks = tuple(sorted({rank for out in found.values() for rank in out}))
+    return LeftOut(ranks, max(max(out.values()) for out in found.values()), len(found), len(clear))
+
+
+def _without_part(step: AuditedStep) -> dict[int, float]:
+    """By rank, the share of those that have next to none."""
+    pairs = enumerate(zip(step.shares, step.fair, strict=True))
+    return {rank: abs(share) for rank, (share, fair) in pairs if share < FEW * fair}

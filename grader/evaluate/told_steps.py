@@ -1,0 +1,111 @@
+"""Steps of a run of which all was told, with the samples that each rank drew for them: what the scorer works out again.
+
+Everything here comes from the learner's own processes: what does not fit together is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from grader.checks.run.loader_passes import passes_of
+from grader.model.dataset import PreparedDataset
+from grader.model.run import Ending
+from grader.model.trace import RankTrace
+from grader.probe import events
+from grader.run.record_reader import read_record
+from grader.run.trace_fields import Fields, WrongFieldError
+from grader.run.trace_lines import Problems, read_lines
+from grader.run.trace_reader import read_trace
+from grader.run.workspace import Workspace
+
+MOST_STEPS = 8
+"""Steps of a run that are worked out again, spread over it."""
+MOST_SAMPLES = 1 << 11
+"""Of one step, on all ranks."""
+_NEAR = 2
+"""Steps before and after, whose samples may be meant where batches are drawn ahead."""
+_MOST_BYTES = 4 << 20
+_MOST_NAMES = 1 << 10
+
+
+def told_steps(workspace: Workspace, dataset: PreparedDataset) -> list[dict[str, Any]]:
+    """The steps of the run that lies in a workspace, as data for `audited_steps.audited`; often there are none.
+
+    Args:
+        dataset: what was mounted for it; only of its own training images is it known what was drawn.
+
+    Returns:
+        For each step `n`, `by` (rank that told it), `stride`, `names`, `weights` and `gradients` (base64 as in the
+        events, by parameter, weights in parts) and `samples`: for each rank the batches of indices that it drew for
+        this step, and, in the order of how near they are, for those around it.
+    """
+    record = read_record(workspace.record)
+    paths = [workspace.trace(rank) for rank in range(record.world_size)]
+    if record.ending is not Ending.COMPLETED or len(paths) < 2:
+        return []
+    told = sorted((one for r, path in enumerate(paths) for one in _told(r, path)), key=lambda one: one["n"])
+    if not told:
+        return []
+    drawn = [_drawn(rank, dataset.num_train) for rank in read_trace(paths).ranks]
+    found = [one | {"samples": [_around(batches, one["n"]) for batches in drawn]} for one in told]
+    fitting = [one for one in found if _fits(one["samples"])]
+    spread = max(1, -(-len(fitting) // MOST_STEPS))
+    return fitting[::-spread][::-1]
+
+
+def _told(rank: int, path: Path) -> list[dict[str, Any]]:
+    steps: dict[int, dict[str, Any]] = {}
+    for line in read_lines(path, Problems()):
+        fields = Fields(line.fields)
+        try:
+            if line.kind == events.AUDITED:
+                names = fields.texts("names")
+                if len(names) <= _MOST_NAMES:
+                    steps[fields.whole("n")] = {
+                        "n": fields.whole("n"),
+                        "by": rank,
+                        "stride": fields.whole("stride", 1),
+                        "names": list(names),
+                        "weights": [[] for _ in names],
+                        "gradients": ["" for _ in names],
+                    }
+            elif line.kind == events.AUDITED_PART:
+                _add(steps[fields.whole("n")], fields)
+        except (WrongFieldError, LookupError):
+            continue
+    return list(steps.values())
+
+
+def _add(step: dict[str, Any], fields: Fields) -> None:
+    of = fields.whole("of")
+    size = sum(len(part) for parts in step["weights"] for part in parts)
+    weights = fields.encoded("weights")
+    if size + len(weights) <= _MOST_BYTES:
+        step["weights"][of].append(weights)
+        step["gradients"][of] = fields.maybe("gradients", fields.encoded) or step["gradients"][of]
+
+
+def _drawn(rank: RankTrace, num_train: int) -> dict[int, list[list[int]]]:
+    """Batches of the training images by step; a batch that can't be told has an index that there is not."""
+    found: dict[int, list[list[int]]] = defaultdict(list)
+    for one in passes_of(rank):
+        if one.kind == "training":
+            whole = one.loader is not None and one.loader.root_size == num_train
+            for batch in one.batches:
+                found[batch.step].append(list(batch.indices or (-1,)) if whole else [-1])
+    return found
+
+
+def _around(batches: dict[int, list[list[int]]], step: int) -> list[list[list[int]]]:
+    near = [step, *(step + off for n in range(1, _NEAR + 1) for off in (n, -n))]
+    return [batches.get(n, []) for n in near]
+
+
+def _fits(samples: Sequence[Sequence[Sequence[Sequence[int]]]]) -> bool:
+    """Whether each rank drew known samples for the step, not too many."""
+    own = [batch for around in samples for batch in around[0]]
+    known = all(around[0] for around in samples) and all(min(batch, default=-1) >= 0 for batch in own)
+    return known and sum(map(len, own)) <= MOST_SAMPLES

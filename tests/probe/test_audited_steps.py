@@ -1,0 +1,86 @@
+"""At steps drawn by lot, one rank tells the weights and the gradients that are stepped on, as they lie there."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.probe.warm_ranks import Ran
+
+TRAIN = """
+import json
+import torch
+import torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+MODEL
+ddp = nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    ddp(torch.randn(8, 30)).square().mean().backward()
+    if sum(p.numel() for p in model.parameters()) > 100_000:
+        optimizer.step()
+        continue
+    weights = [p.detach().reshape(-1).half().tolist() for p in model.parameters()]
+    grads = [None if p.grad is None else p.grad.reshape(-1).bfloat16().tolist() for p in model.parameters()]
+    print("step", json.dumps([step, weights, grads]))
+    STEP
+    optimizer.zero_grad()
+dist.destroy_process_group()
+"""
+PLAIN = "model = nn.Sequential(nn.Linear(30, 600), nn.ReLU(), nn.Linear(600, 3)); model[0].bias.requires_grad_(False)"
+
+
+def told(ran: Ran) -> list[tuple[int, dict[str, Any]]]:
+    """Rank and event of every audited step."""
+    return [
+        (rank, line)
+        for rank, lines in enumerate(ran.lines)
+        for line in lines
+        if line["e"] in ("audited", "audited_part")
+    ]
+
+
+def script(model: str = PLAIN, step: str = "optimizer.step()") -> str:
+    return TRAIN.replace("MODEL", model).replace("STEP", step)
+
+
+def test_one_rank_tells_one_step_of_each_doubling_as_it_is(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(script(), lot="drawn")
+    audited = [(rank, event) for rank, event in told(ran) if event["e"] == "audited"]
+    steps = [event["n"] for _, event in audited]
+    assert sorted(step.bit_length() for step in steps if step < 32) == [3, 4, 5]
+    assert len(steps) == len(set(steps))
+    for rank, event in audited:
+        lines = [line.split(" ", 1)[1] for line in ran.stdout[rank].splitlines() if line.startswith("step ")]
+        _, weights, grads = json.loads(lines[event["n"]])
+        parts = [part for _, part in told(ran) if part["e"] == "audited_part" and part["n"] == event["n"]]
+        for number, (weight, grad) in enumerate(zip(weights, grads, strict=True)):
+            own = [part for part in parts if part["of"] == number]
+            given = b"".join(base64.b64decode(part["weights"]) for part in own)
+            assert np.frombuffer(given, np.float16).tolist() == weight
+            if grad is None:
+                assert own[0]["gradients"] is None
+                continue
+            words = np.frombuffer(base64.b64decode(own[0]["gradients"]), np.uint16).astype(np.uint32) << 16
+            assert words.view(np.float32).tolist() == grad[:: event["stride"]]
+
+
+@pytest.mark.parametrize(
+    ("model", "step", "lot"),
+    [
+        (PLAIN, "optimizer.step()", ""),
+        ("model = nn.Linear(30, 20_000)", "optimizer.step()", "drawn"),
+        (PLAIN, "optimizer.step(lambda: ddp(torch.randn(8, 30)).square().mean())", "drawn"),
+    ],
+    ids=["nothing is drawn", "too large", "gradients of another time"],
+)
+def test_others_are_not_told(ranks: Callable[..., Ran], model: str, step: str, lot: str) -> None:
+    assert not told(ranks(script(model, step), lot=lot))
