@@ -140,7 +140,8 @@ CAPTURED
     each. What is replayed afterwards is not seen.
 PARAMS
     n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
-    after the same steps that have grads or could have some.
+    after the same steps that have grads or could have some, and as many others that are drawn by themselves.
+    drawn, drawn_sums: of this look alone, others than names; of a large one a part, with its index behind the name.
 FINAL
     wrap, names, sums: all trained parameters (at most 512) of one model when the script ended without an error;
     sharded: true where they differ by design; touched: true where they were changed after the last step (weights

@@ -1,6 +1,7 @@
 """Which steps are looked at more closely: sampled at random, so that no script can behave on those alone.
 
-All ranks of a run sample the same steps. Without a key nothing is random: it is the first step of each window.
+All ranks of a run sample the same steps. Without a key nothing is random: it is the first step of each window, or,
+for looks that nothing announces, the one in its middle.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from grader.probe.keyed_hash import keyed_hash
 
 _OLD, _VERY_OLD = 1024, 4096
 
+_UNANNOUNCED = "unannounced"
+
+_unkeyed = keyed_hash(b"", "sampling", 8)
 _keyed: Any = None
 """A hash that began with the key: other code of this process can draw by it too, but not read the key from it."""
 
@@ -38,14 +42,15 @@ def is_sampled(step: int, every: int) -> bool:
     return step == window * width + _place(width, window)
 
 
-def first_sampled(step: int, every: int) -> int:
-    """The first sampled step from this one on."""
+def first_sampled(step: int, every: int, *, purpose: str = "") -> int:
+    """The first sampled step from this one on; each purpose samples by itself."""
     if _keyed is None:
-        return -(-step // every) * every
+        offset = every // 2 if purpose else 0
+        return -(-(step - offset) // every) * every + offset
     while True:
         width = _width(step, every)
         window = step // width
-        found = window * width + _place(width, window)
+        found = window * width + _place(width, window, purpose)
         if found >= step and _width(found, every) == width:
             return found
         # Widths change at powers of two from 8 on, in the middle of a window perhaps.
@@ -59,24 +64,35 @@ class SampledSteps:
         next: no earlier step is sampled, of those not asked for yet; who pays at every step looks here first.
     """
 
-    __slots__ = ("_every", "next")
+    __slots__ = ("_every", "_purpose", "next")
 
-    def __init__(self, every: int) -> None:
+    def __init__(self, every: int, *, unannounced: bool = False) -> None:
+        """One in `every` steps, as `is_sampled` has it; unannounced: others than those that leave traces beforehand."""
         self._every = every
+        self._purpose = _UNANNOUNCED if unannounced else ""
         self.next = -1
 
     def at(self, step: int) -> bool:
         """Whether this step is sampled, which is no earlier than any asked for before."""
         if step > self.next:
-            self.next = first_sampled(step, self._every)
+            self.next = first_sampled(step, self._every, purpose=self._purpose)
         return step == self.next
 
 
-def _place(width: int, window: int) -> int:
+def lots(step: int, num: int) -> list[int]:
+    """Numbers below 2^64 that are drawn for a step, the same on all ranks; without a key anybody can tell them."""
+    return [_number(f"lot:{step}:{n}") for n in range(num)]
+
+
+def _place(width: int, window: int, purpose: str = "") -> int:
     """Where in a window the sampled step is."""
-    digest = _keyed.copy()
-    digest.update(f"{width}:{window}".encode())
-    return int.from_bytes(digest.digest(), "big") % width
+    return _number(f"{purpose}:{width}:{window}") % width
+
+
+def _number(what: str) -> int:
+    digest = (_keyed or _unkeyed).copy()
+    digest.update(what.encode())
+    return int.from_bytes(digest.digest(), "big")
 
 
 def _width(step: int, every: int) -> int:
