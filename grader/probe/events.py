@@ -139,7 +139,7 @@ CAPTURED
     what (`forward`, `backward`, `step`, …: the hook that something passed): a CUDA graph was captured of it, once for
     each. What is replayed afterwards is not seen.
 PARAMS
-    n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
+    n (step after which), sums (fingerprint), names: parameters as the next training pass or step finds them;
     after the same steps that have grads or could have some, and as many others that are drawn by themselves.
     drawn, drawn_sums: of this look alone, others than names; of a large one a part, with its index behind the name.
 FINAL

@@ -1,4 +1,4 @@
-"""Looks at weights after some steps: as the next forward or backward pass, or step, finds them.
+"""Looks at weights after some steps: as the next pass of training, or the next step, finds them.
 
 Beside steps whose gradients are told, which a script can find announced by a hook, others are drawn that nothing
 announces. Beside the few parameters that stand for all at every look, which anybody can work out, others are drawn for
@@ -42,7 +42,7 @@ class WeightLooks:
         return steps >= looks.next and looks.at(steps)
 
     def after(self, step: int, optimizer: Any) -> None:
-        """Look when the next pass begins, or the next step of this optimizer: after the step that was just counted."""
+        """Look after the step that was just counted: when training goes on with a pass, or with its next step."""
         self.due = step
         params = [p for group in optimizer.param_groups for p in group["params"]]
         fixed = {id(p) for p in self._chosen}
