@@ -150,12 +150,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Parameter sums as found by the first forward pass after step `n`."""
+    """Parameter sums as found by the first forward pass after step `n`: of the same few at every look, and of others.
+
+    Attributes:
+        drawn: parameters, or parts of them, that were drawn for this look, the same on all ranks; drawn_sums: theirs.
+    """
 
     n: int
     names: tuple[str, ...]
     sums: Sums
     t: float
+    drawn: tuple[str, ...] = ()
+    drawn_sums: Sums = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import base64
 from typing import Any
 
 from grader.probe import events, process_groups, sampling
-from grader.probe.fingerprints import is_sharded
+from grader.probe.fingerprints import are_filled, is_sharded
 from grader.probe.models import TrackedModel
 from grader.probe.patches import guarded
 from grader.probe.writer import writer
@@ -24,34 +24,80 @@ _PART = 1 << 17
 """Elements of one event, which is no longer than a line of the trace may be."""
 
 
-def note(step: int, trained: list[TrackedModel]) -> None:
+class _Audit:
+    """A step that is being taken; weights and gradients as they go into the trace, by parameter."""
+
+    def __init__(self, step: int, named: list[tuple[str, Any]]) -> None:
+        import torch
+
+        self.step = step
+        self.names = [name for name, _ in named]
+        self._params = [p for _, p in named]
+        numel = torch._C.TensorBase.numel
+        self.stride = -(-sum(numel(p) for p in self._params if p.grad is not None) // NUM_GRADIENTS)
+        self.weights = [_weights(p) for p in self._params]
+        self._sequence = process_groups.sequence()
+        self.gradients = self._packed()
+
+    def _packed(self) -> list[str | None]:
+        return [None if p.grad is None else _gradients(p.grad, self.stride) for p in self._params]
+
+    def look_again(self) -> None:
+        """Where ranks have met since, it is stepped on what came of that; which may be cleared by now."""
+        before, self._sequence = self._sequence, process_groups.sequence()
+        if self._sequence == before:
+            return
+        grads = [p.grad for p, had in zip(self._params, self.gradients, strict=True) if had is not None]
+        self.gradients = self._packed() if grads and all(are_filled(grads)) else []
+
+    def tell(self) -> None:
+        """Write it, if it is known what was stepped on."""
+        if not self.gradients:
+            return
+        writer.write(events.AUDITED, n=self.step, stride=self.stride, names=self.names)
+        for of, (weights, gradients) in enumerate(zip(self.weights, self.gradients, strict=True)):
+            for part in weights:
+                writer.write(events.AUDITED_PART, n=self.step, of=of, weights=part, gradients=gradients)
+                gradients = None  # noqa: PLW2901
+
+
+_audit: _Audit | None = None
+
+
+def begin(step: int, trained: list[TrackedModel]) -> None:
     """A step over these models is about to be taken, with the gradients that lie there."""
+    global _audit
+    _audit = None
     if sampling.is_random() and sampling.is_audited(step):
-        _tell(step, trained)
+        _begin(step, trained)
 
 
 @guarded("audited step", values=True)
-def _tell(step: int, trained: list[TrackedModel]) -> None:
-    import torch
-
+def _begin(step: int, trained: list[TrackedModel]) -> None:
+    global _audit
     rank, num_ranks = process_groups.position()
-    if len(trained) != 1 or rank != sampling.drawn(f"audited rank {step}", num_ranks):
+    if len(trained) != 1 or rank != sampling.lot(f"audited rank:{step}") % num_ranks:
         return
     named = _parameters(trained[0])
-    base, with_gradients = torch._C.TensorBase, [p for _, p in named if p.grad is not None]
-    if not with_gradients:
-        return
-    stride = -(-sum(map(base.numel, with_gradients)) // NUM_GRADIENTS)
-    writer.write(events.AUDITED, n=step, stride=stride, names=[name for name, _ in named])
-    with torch.no_grad():
-        for number, (_, param) in enumerate(named):
-            weights, gradients = base.reshape(base.detach(param), -1), None
-            if param.grad is not None:
-                gradients = _packed(base.reshape(base.detach(param.grad), -1)[::stride], torch.bfloat16)
-            for first in range(0, base.numel(weights), _PART):
-                part = _packed(weights[first : first + _PART], torch.float16)
-                writer.write(events.AUDITED_PART, n=step, of=number, weights=part, gradients=gradients)
-                gradients = None
+    if any(p.grad is not None for _, p in named):
+        _audit = _Audit(step, named)
+
+
+@guarded("audited step", values=True)
+def look_again() -> None:
+    """Within the step, what it really steps on is there by now."""
+    if _audit is not None:
+        _audit.look_again()
+
+
+@guarded("audited step", values=True)
+def end() -> None:
+    """The step has been taken."""
+    global _audit
+    if _audit is not None:
+        audit, _audit = _audit, None
+        audit.look_again()
+        audit.tell()
 
 
 def _parameters(known: TrackedModel) -> list[tuple[str, Any]]:
@@ -64,7 +110,20 @@ def _parameters(known: TrackedModel) -> list[tuple[str, Any]]:
     return named if 0 < sum(p.numel() for _, p in named) <= MOST_ELEMENTS else []
 
 
-def _packed(tensor: Any, dtype: Any) -> str:
+def _weights(param: Any) -> list[str]:
+    import torch
+
+    flat = torch._C.TensorBase.detach(param).reshape(-1)
+    return [_encoded(flat[first : first + _PART], torch.float16) for first in range(0, len(flat), _PART)]
+
+
+def _gradients(grad: Any, stride: int) -> str:
+    import torch
+
+    return _encoded(torch._C.TensorBase.detach(grad).reshape(-1)[::stride], torch.bfloat16)
+
+
+def _encoded(tensor: Any, dtype: Any) -> str:
     import torch
 
     return base64.b64encode(tensor.to("cpu", dtype).contiguous().view(torch.uint8).numpy()).decode()

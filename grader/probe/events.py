@@ -136,7 +136,7 @@ UNSTEPPED
     gradients (taken since then), site; looked for whenever the number of gradients within one step has doubled, from
     16 on.
 AUDITED
-    all that a step is taken with, before its STEP, by one rank and at a step drawn by lot in each doubling of the run's
+    all that a step is taken with, after its STEP, by one rank and at a step drawn by lot in each doubling of the run's
     length, where it is of one model of at most 524,288 elements: n (of the step), names (of all parameters), stride
     (one gradient in so many of each parameter is told, from the first on).
 AUDITED_PART
@@ -146,8 +146,9 @@ CAPTURED
     what (`forward`, `backward`, `step`, …: the hook that something passed): a CUDA graph was captured of it, once for
     each. What is replayed afterwards is not seen.
 PARAMS
-    n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
-    after the same steps that have grads or could have some.
+    n (step after which), sums (fingerprint), names: parameters as the next training pass or step finds them;
+    after the same steps that have grads or could have some, and as many others that are drawn by themselves.
+    drawn, drawn_sums: of this look alone, others than names; of a large one a part, with its index behind the name.
 FINAL
     wrap, names, sums: all trained parameters (at most 512) of one model when the script ended without an error;
     sharded: true where they differ by design; touched: true where they were changed after the last step (weights

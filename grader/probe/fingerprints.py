@@ -43,6 +43,14 @@ def is_sharded(tensor: Any) -> bool:
     return type(tensor).__name__ == "DTensor" and hasattr(tensor, "to_local")
 
 
+def local_part(tensor: Any) -> Any:
+    """The tensor without its graph; of a sharded one what this rank holds."""
+    import torch
+
+    with torch.no_grad():
+        return tensor.to_local() if is_sharded(tensor) else torch._C.TensorBase.detach(tensor)
+
+
 def sums(tensors: Iterable[Any]) -> list[float | None]:
     """One float64 sum per tensor, of the local part where it is sharded; None in place of a missing tensor."""
     return read(_sums(tensors, doubled=False))

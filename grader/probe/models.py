@@ -73,7 +73,10 @@ _ddp: Any = None
 _inside = False  # during the forward pass of a tracked model: those inside it belong to it
 
 before_pass: list[Callable[[], None]] = []
-"""Called at each forward pass of a tracked model and each backward pass, before anything else; mostly empty."""
+"""Called at each training forward pass of a tracked model and each backward pass; mostly empty.
+
+Not in evaluation: one rank alone may evaluate, with averaged weights in the place of those that it trains.
+"""
 
 before_training_forward: list[Callable[[TrackedModel, Any], None]] = []
 """Called at each forward pass in training mode with gradients, also of modules that may yet turn out to be trained."""
@@ -168,9 +171,6 @@ def _turns_out(known: TrackedModel, model: Any) -> bool:
 @guarded("forward", values=True)
 def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Note a forward pass; the samples that it was given."""
-    # Every step pays for this: nothing is called that has nothing to do.
-    for action in tuple(before_pass):
-        action()
     now = counters
     now.forwards += 1
     now.unfed_batches = 0
@@ -193,6 +193,9 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         through_wrapper = wrapper is not None and through
         evaluation_passes.note(known.wrap, through_wrapper, model.training, grad, size, batch)
         return size
+    # Every step pays for this: nothing is called that has nothing to do.
+    for action in tuple(before_pass):
+        action()
     evaluation_passes.end()
     if not known.stepped:
         for look in before_training_forward:

@@ -33,6 +33,7 @@ from grader.probe.own_gradients import OwnGradients, look_at
 from grader.probe.parameter_changes import report_parameter_changes
 from grader.probe.patches import guarded, replace, skip_compiling
 from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, stepped, write_step
+from grader.probe.weight_looks import WeightLooks
 from grader.probe.writer import clock, writer
 
 _ELEMENTS_PER_SAMPLE = 1 << 18
@@ -47,8 +48,8 @@ class _Optimizer:
         chosen: fingerprinted parameters with their positions; names: theirs.
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
             nothing but the parameters; looks: which ones.
-        due: the step after which parameter sums are still to be written, or None; sequence: collectives of the default
-            group when that step's gradients were told.
+        weights: looks at them.
+        told: the last step whose gradients were told; sequence: collectives of the default group at that time.
         watch: what backward passes find of a fingerprinted step's gradients, until the next step.
         own: what backward passes give, where the next step is fingerprinted.
         closure: whether its last step went forward and backward by itself.
@@ -57,8 +58,8 @@ class _Optimizer:
     """
 
     __slots__ = (
-        "_lr", "_lrs", "beside", "chosen", "closure", "due", "every", "head", "id", "looks", "models", "names",
-        "own", "owners", "seconds", "sequence", "steps", "watch",
+        "_lr", "_lrs", "beside", "chosen", "closure", "every", "head", "id", "looks", "models", "names", "own",
+        "owners", "seconds", "sequence", "steps", "told", "watch", "weights",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -68,7 +69,7 @@ class _Optimizer:
         self.head = f'"optimizer":{number},"kind":{writer.encode(type(optimizer).__name__)}'
         self._lrs: list[float] = []
         self._lr = "[]"
-        self.due: int | None = None
+        self.told: int | None = None
         self.sequence: int | None = None
         self.watch: Watch | None = None
         params = [p for group in optimizer.param_groups for p in group["params"]]
@@ -89,6 +90,7 @@ class _Optimizer:
         self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
         self.every = EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
         self.looks = sampling.SampledSteps(self.every)
+        self.weights = WeightLooks([p for _, p in self.chosen], self.names, named, self.every)
         report_placements(number, params, self.names, [p for _, p in self.chosen])
 
     def lr(self, optimizer: Any, sampled: bool) -> str:
@@ -110,7 +112,6 @@ class _Optimizer:
 _optimizers: dict[int, _Optimizer] = {}
 _running: list[Any] = []
 _running_from = 0.0
-_due: list[_Optimizer] = []
 
 
 def _meet(optimizer: Any) -> _Optimizer:
@@ -143,13 +144,13 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
     if _running and _is_inner(sys._getframe(3), optimizer):
         if _running[0] is optimizer:
             _tell_exchanged(_optimizers.get(id(optimizer)))
+            audited_steps.look_again()
         _running.append(optimizer)
         return
     del _running[:]
     t = clock()
     known = _optimizers.get(id(optimizer)) or _meet(optimizer)
-    if _due and known in _due:
-        _write_params(known)
+    known.weights.write()
     if known.steps == 0:
         for model in known.models:
             trained_models.mark_trained(model)
@@ -180,14 +181,13 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
     asleep = _asleep(known.models)
     evaluation_passes.end()
     if not (known.beside or known.closure):
-        audited_steps.note(counters.steps, known.models)
+        audited_steps.begin(counters.steps, known.models)
     write_step(known, t, known.lr(optimizer, sampled), more, asleep=asleep)
+    if not known.beside and (sampled or known.weights.unannounced(count)):
+        known.weights.after(counters.steps - 1, optimizer)
     if not sampled:
         return
-    known.due, known.sequence = counters.steps - 1, process_groups.sequence()
-    _due.append(known)
-    if _write_due not in models.before_pass:
-        models.before_pass.append(_write_due)
+    known.told, known.sequence = counters.steps - 1, process_groups.sequence()
     if not known.beside:
         known.watch = watch(zip(known.names, (p for _, p in known.chosen), strict=True))
     count = count if count < FIRST_SAMPLED else count // known.every
@@ -214,6 +214,7 @@ def _after_step(optimizer: Any) -> None:
     if known is not None:
         known.seconds = ended - _running_from
         _tell_exchanged(known)
+        audited_steps.end()
         for model in known.models:
             trained_models.note_versions(model)
         if known.sampled() and not (known.closure or known.beside):
@@ -222,12 +223,12 @@ def _after_step(optimizer: Any) -> None:
 
 def _tell_exchanged(known: _Optimizer | None) -> None:
     """Tell the gradients again where ranks have met since, within the step: what it steps on is what came of that."""
-    if known is None or known.due != counters.steps - 1 or known.closure or known.beside:
+    if known is None or known.told != counters.steps - 1 or known.closure or known.beside:
         return
     before, known.sequence = known.sequence, process_groups.sequence()
     grads = [p.grad for _, p in known.chosen]
     if known.sequence != before and all(are_filled(grads)):
-        writer.write(events.STEPPED_ON, n=known.due, grads=fingerprint(grads))
+        writer.write(events.STEPPED_ON, n=known.told, grads=fingerprint(grads))
 
 
 def _asleep(trained: list[TrackedModel]) -> bool:
@@ -239,20 +240,6 @@ def _asleep(trained: list[TrackedModel]) -> bool:
         if model is not None and (modes.in_training or modes.lines):
             found |= modes.step(model, known.wrap)
     return found
-
-
-def _write_params(known: _Optimizer) -> None:
-    _due.remove(known)
-    if known.beside:
-        return
-    writer.write(events.PARAMS, n=known.due, names=known.names, sums=fingerprint(p for _, p in known.chosen))
-
-
-def _write_due() -> None:
-    if _write_due in models.before_pass:
-        models.before_pass.remove(_write_due)  # most steps have nothing to write
-    while _due:
-        _write_params(_due[0])
 
 
 def _hooks() -> tuple[Any, Any]:

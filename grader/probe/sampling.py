@@ -1,6 +1,7 @@
 """Which steps are looked at more closely: sampled at random, so that no script can behave on those alone.
 
-All ranks of a run sample the same steps. Without a key nothing is random: it is the first step of each window.
+All ranks of a run sample the same steps. Without a key nothing is random: it is the first step of each window, or,
+for looks that nothing announces, the one in its middle.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from grader.probe.keyed_hash import keyed_hash
 _OLD, _VERY_OLD = 1024, 4096
 _FIRST_AUDITED = 4
 
+_UNANNOUNCED = "unannounced"
+
 _audited: dict[int, int] = {}
 """By the first step of each doubling, that which is audited."""
+_unkeyed = keyed_hash(b"", "sampling", 8)
 _keyed: Any = None
 """A hash that began with the key: other code of this process can draw by it too, but not read the key from it."""
 
@@ -41,14 +45,15 @@ def is_sampled(step: int, every: int) -> bool:
     return step == window * width + _place(width, window)
 
 
-def first_sampled(step: int, every: int) -> int:
-    """The first sampled step from this one on."""
+def first_sampled(step: int, every: int, *, purpose: str = "") -> int:
+    """The first sampled step from this one on; each purpose samples by itself."""
     if _keyed is None:
-        return -(-step // every) * every
+        offset = every // 2 if purpose else 0
+        return -(-(step - offset) // every) * every + offset
     while True:
         width = _width(step, every)
         window = step // width
-        found = window * width + _place(width, window)
+        found = window * width + _place(width, window, purpose)
         if found >= step and _width(found, every) == width:
             return found
         # Widths change at powers of two from 8 on, in the middle of a window perhaps.
@@ -61,17 +66,15 @@ def is_audited(step: int) -> bool:
     if width < _FIRST_AUDITED:
         return False
     if width not in _audited:  # who asks at every step pays for it once
-        _audited[width] = width + drawn(f"audited {width}", width)
+        _audited[width] = width + lot(f"audited:{width}") % width
     return step == _audited[width]
 
 
-def drawn(purpose: str, below: int) -> int:
-    """A number from 0 to below `below`, at random but the same on all ranks; 0 without a key."""
-    if _keyed is None:
-        return 0
-    digest = _keyed.copy()
-    digest.update(purpose.encode())
-    return int.from_bytes(digest.digest(), "big") % below
+def lot(what: str) -> int:
+    """A number below 2^64 that is drawn for this, the same on all ranks; without a key anybody can tell it."""
+    digest = (_keyed or _unkeyed).copy()
+    digest.update(what.encode())
+    return int.from_bytes(digest.digest(), "big")
 
 
 class SampledSteps:
@@ -81,22 +84,24 @@ class SampledSteps:
         next: no earlier step is sampled, of those not asked for yet; who pays at every step looks here first.
     """
 
-    __slots__ = ("_every", "next")
+    __slots__ = ("_every", "_purpose", "next")
 
-    def __init__(self, every: int) -> None:
+    def __init__(self, every: int, *, unannounced: bool = False) -> None:
+        """One in `every` steps, as `is_sampled` has it; unannounced: others than those that leave traces beforehand."""
         self._every = every
+        self._purpose = _UNANNOUNCED if unannounced else ""
         self.next = -1
 
     def at(self, step: int) -> bool:
         """Whether this step is sampled, which is no earlier than any asked for before."""
         if step > self.next:
-            self.next = first_sampled(step, self._every)
+            self.next = first_sampled(step, self._every, purpose=self._purpose)
         return step == self.next
 
 
-def _place(width: int, window: int) -> int:
+def _place(width: int, window: int, purpose: str = "") -> int:
     """Where in a window the sampled step is."""
-    return drawn(f"{width}:{window}", width)
+    return lot(f"{purpose}:{width}:{window}") % width
 
 
 def _width(step: int, every: int) -> int:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from grader.probe import events, loader_passes, models, sampling, trained_models
+from grader.probe import loader_passes, models, sampling, trained_models
 from grader.probe.counters import counters
 from grader.probe.gradient_clearing import Watch
 from grader.probe.models import TrackedModel
 from grader.probe.patches import guarded
 from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
 from grader.probe.used_weights import UsedWeights
-from grader.probe.writer import clock, writer
+from grader.probe.weight_looks import draw, write_params
+from grader.probe.writer import clock
 
 _MAX_LOOKS = 1024
 
@@ -98,7 +99,8 @@ def _write_due(known: TrackedModel) -> None:
     global _due
     if _due is not None and known.trains and known.weights is not None:
         due, _due = _due, None
-        writer.write(events.PARAMS, n=due, names=known.weights.names, sums=known.weights.sums())
+        drawn = draw(due, known.weights.others, known.weights.other)
+        write_params(due, known.weights.names, known.weights.sums(), drawn)
 
 
 def _lend(known: TrackedModel) -> None:
@@ -118,7 +120,7 @@ def _at_evaluation(known: TrackedModel) -> None:
     _step(known)
     _write_due(known)
     if known.trains:
-        trained_models.hold_lent(known, known.weights.all_names)
+        trained_models.hold_lent(known, {*known.weights.names, *known.weights.others})
 
 
 @guarded("update", values=True)

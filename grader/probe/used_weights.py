@@ -17,21 +17,19 @@ class UsedWeights:
     """A few parameters of a module that stand for all of them.
 
     Attributes:
-        names: theirs within the module; all_names: those of all its parameters that require gradients.
+        names: theirs within the module; others: those of all its other parameters that require gradients.
         replaced: whether a call found other tensors than the call before, not the same ones with other values.
     """
 
-    __slots__ = ("_last", "_probe", "_spots", "_used", "all_names", "names", "replaced")
+    __slots__ = ("_last", "_module", "_probe", "_spots", "_used", "names", "others", "replaced")
 
     def __init__(self, module: Any) -> None:
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
-        self.all_names = frozenset(name for name, _ in named)
         chosen = [named[i] for i in choose([p for _, p in named])]
         self.names = [name for name, _ in chosen]
-        self._spots = []
-        for name in self.names:
-            path, _, leaf = name.rpartition(".")
-            self._spots.append((weakref.ref(module.get_submodule(path)), leaf))
+        self.others = [name for name, _ in named if name not in self.names]
+        self._module = weakref.ref(module)
+        self._spots = [self._spot(name) for name in self.names]
         # One is enough to see that something changed: a step that trains moves them all. The smallest costs least.
         smallest = min(range(len(chosen)), key=lambda i: chosen[i][1].numel(), default=0)
         self._probe = slice(smallest, smallest + 1)
@@ -42,6 +40,19 @@ class UsedWeights:
     def current(self) -> list[Any]:
         """The tensors as a call of the module would find them now."""
         return [plain(getattr(owner(), leaf, None)) for owner, leaf in self._spots]
+
+    def other(self, place: int) -> Any:
+        """One of the others, as a call of the module would find it now; None where there is none any more."""
+        try:
+            owner, leaf = self._spot(self.others[place])
+        except AttributeError:  # a part of the module that was taken out
+            return None
+        return plain(getattr(owner(), leaf, None))
+
+    def _spot(self, name: str) -> tuple[Any, str]:
+        path, _, leaf = name.rpartition(".")
+        module: Any = self._module()
+        return weakref.ref(module.get_submodule(path)), leaf
 
     def sums(self) -> list[float | None]:
         """Fingerprint of all of them."""

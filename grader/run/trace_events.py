@@ -199,7 +199,14 @@ def later(f: Fields) -> dict[int, tuple[float | None, float]]:
 
 def params(f: Fields, t: float) -> model.Params:
     """PARAMS."""
-    return model.Params(n=f.whole("n"), names=f.texts("names"), sums=f.sums("sums"), t=t)
+    return model.Params(
+        n=f.whole("n"),
+        names=f.texts("names"),
+        sums=f.sums("sums"),
+        t=t,
+        drawn=f.maybe("drawn", f.texts) or (),
+        drawn_sums=f.maybe("drawn_sums", f.sums) or (),
+    )
 
 
 def final(f: Fields) -> model.Final:

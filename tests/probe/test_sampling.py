@@ -57,3 +57,32 @@ def test_a_count_that_goes_up_finds_the_same_steps(secret: int, every: int) -> N
         looks = sampling.SampledSteps(every)
         counted = range(0, 6000, stride)
         assert tuple(step for step in counted if looks.at(step)) == tuple(s for s in looked if s in counted)
+
+
+def unannounced(secret: int, steps: range, every: int = 32) -> tuple[int, ...]:
+    sampling.install(secret.to_bytes(32, "big") if secret else b"")
+    looks = sampling.SampledSteps(every, unannounced=True)
+    return tuple(step for step in steps if looks.at(step))
+
+
+@pytest.mark.parametrize("secret", [0, 1, 987654321])
+def test_what_is_sampled_unannounced_has_nothing_to_do_with_the_rest(secret: int) -> None:
+    steps = range(512, 8192)
+    announced, others = drawn(secret, steps), unannounced(secret, steps)
+    assert abs(len(announced) - len(others)) <= 1
+    assert len({*announced} & {*others}) < len(others) / 8
+    assert others == unannounced(secret, steps)
+
+
+@pytest.mark.parametrize("secret", range(1, 100, 7))
+def test_a_young_run_is_looked_at_unannounced_as_often(secret: int) -> None:
+    for length in (16, 32, 64, 128, 256, 1024):
+        assert len(unannounced(secret, range(length // 2, length))) >= 2, length
+
+
+@pytest.mark.parametrize("secret", [0, 5])
+def test_lots_are_the_same_everywhere_and_leave_nothing_out(secret: int) -> None:
+    sampling.install(secret.to_bytes(32, "big") if secret else b"")
+    first = [sampling.lots(step, 2) for step in range(0, 3200, 32)]
+    assert first == [sampling.lots(step, 2) for step in range(0, 3200, 32)]
+    assert {lot % 10 for lots in first for lot in lots} == set(range(10))

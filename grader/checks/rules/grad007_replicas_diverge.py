@@ -40,16 +40,16 @@ for images, labels in train_loader:
 ```
 
 ## How it is seen
-In the run: sums over parameters, as the forward pass after a step finds them and as they are at the end,
-compared among ranks. Parameters only: running statistics of BatchNorm differ under correct DDP. What is changed after
-the last step (the best weights loaded on rank 0) does not count, nor does what an optimizer still holds of a layer that
-was replaced. In the source: weights of a wrapped model that are
-loaded, drawn anew or changed in place under a test of the rank, before or between steps, with nothing that sends
-them to the others; steps under such a test after a backward pass of all ranks; an optimizer's state that is cleared,
-loaded or built anew under one; and models that are drawn with another seed on each rank, or none, and then sharded, or
-wrapped with `init_sync=False`, where nothing sends or loads weights: the run confirms it by the states of the ranks'
-generators, or by the parameters. Where ranks stepped with rates, or other options, of their own, these are told with
-the line that makes them of the rank. Which line is to blame is looked for in a second run, line by line.
+In the run: sums over parameters, as the training pass after a step finds them and as they are at the end, compared
+among ranks: of the same few at each step that is looked at, and of others that are drawn anew. Parameters only: running
+statistics of BatchNorm differ under correct DDP. What is changed after the last step (the best weights loaded on rank
+0) does not count, nor does what an optimizer still holds of a layer that was replaced. In the source: weights of a
+wrapped model that are loaded, drawn anew or changed in place under a test of the rank, before or between steps, with
+nothing that sends them to the others; steps under such a test after a backward pass of all ranks; an optimizer's state
+that is cleared, loaded or built anew under one; and models that are drawn with another seed on each rank, or none, and
+then sharded, or wrapped with `init_sync=False`, where nothing sends or loads weights: the run confirms it by the states
+of the ranks' generators, or by the parameters. Where ranks stepped with rates, or other options, of their own, these
+are told with the line that makes them of the rank. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations

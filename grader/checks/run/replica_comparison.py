@@ -6,8 +6,8 @@ Only ranks that hold equal parts of a model by right are compared with each othe
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from grader.checks.run.discarded_tensors import discarded
@@ -147,6 +147,8 @@ class _Held:
     n: int
     names: tuple[str, ...]
     sums: Sums
+    drawn: Mapping[str, float | None] = field(default_factory=dict)
+    """What is held of parameters that were drawn for this moment."""
 
 
 _Table: TypeAlias = dict[tuple[int, ...], _Held]
@@ -159,7 +161,8 @@ def _parameters(rank: RankTrace) -> _Table:
     table: _Table = {}
     for one in rank.params:
         held = [(n, x) for n, x in zip(one.names, one.sums, strict=False) if n not in gone]
-        table[one.n,] = _Held(one.n, tuple(n for n, _ in held), tuple(x for _, x in held))
+        drawn = dict(zip(one.drawn, one.drawn_sums, strict=False))
+        table[one.n,] = _Held(one.n, tuple(n for n, _ in held), tuple(x for _, x in held), drawn)
     return table
 
 
@@ -250,19 +253,24 @@ def _compare(ranks: Sequence[RankTrace], tables: Sequence[_Table]) -> Comparison
             if one.names != other.names or len(a) != len(b) or not any(x is not None for x in (*a, *b)):
                 continue
             compared.add(one.n)
-            indices = different(a, b)
-            if not indices:
+            apart = _apart(one, other)
+            if not apart:
                 continue
             differing.add(one.n)
             others.add(rank.rank)
             if found is None or one.n < found.step:
-                labels = tuple(one.names[i] if i < len(one.names) else f"tensor {i}" for i in indices)
-                found = Difference(
-                    one.n, (ranks[0].rank, rank.rank), labels, (_take(a, indices), _take(b, indices))
-                )
+                labels, mine, theirs = zip(*apart, strict=True)
+                found = Difference(one.n, (ranks[0].rank, rank.rank), labels, (mine, theirs))
     first, last = min(compared, default=-1), max(compared, default=-1)
     return Comparison(len(compared), len(differing), first, last, found, tuple(sorted(others)))
 
 
-def _take(sums: Sums, indices: Sequence[int]) -> Sums:
-    return tuple(sums[i] for i in indices)
+def _apart(one: _Held, other: _Held) -> list[tuple[str, float | None, float | None]]:
+    """Names and sums of what differs; of drawn ones, those that both looked at."""
+    names = [*one.names, *(f"tensor {i}" for i in range(len(one.names), len(one.sums)))]
+    found = [(names[i], one.sums[i], other.sums[i]) for i in different(one.sums, other.sums)]
+    both = [name for name in one.drawn if name in other.drawn]
+    a, b = ((*held.sums, *(held.drawn[name] for name in both)) for held in (one, other))
+    # The others' sizes say what rounding may do to a drawn one, but a large one says nothing of the others.
+    drawn = [both[i - len(one.sums)] for i in different(a, b) if i >= len(one.sums)]
+    return found + [(name, one.drawn[name], other.drawn[name]) for name in drawn]

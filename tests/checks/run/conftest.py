@@ -286,8 +286,12 @@ class Story:
             r.add("feeds", Feed(r.steps, tuple(hashes), len(hashes), r.tick()))
             self.step(rank, (1.0, float(r.steps), 0.5), len(hashes))
 
-    def params(self, rank: int, n: int, sums: tuple[float, ...]) -> None:
-        self.ranks[rank].add("params", Params(n, NAMES, sums, self.ranks[rank].tick()))
+    def params(
+        self, rank: int, n: int, sums: tuple[float, ...], drawn: Mapping[str, float | None] | None = None
+    ) -> None:
+        more = drawn or {}
+        look = Params(n, NAMES, sums, self.ranks[rank].tick(), tuple(more), tuple(more.values()))
+        self.ranks[rank].add("params", look)
 
     def final(
         self, rank: int, sums: tuple[float, ...], names: tuple[str, ...] = NAMES, sharded: bool = False

@@ -732,6 +732,40 @@ def test_a_checkpoint_loaded_on_one_rank_after_the_wrap(tell: Any) -> None:
     assert "3 of 3 compared steps" in look.hits[0].message
 
 
+def with_drawn(tell: Any, *drawn: dict[str, float | None]) -> Any:
+    """Replicas that are equal in what stands for all; of each rank what it held of the weights drawn beside."""
+    story = tell.honest()
+    for rank, held in enumerate(drawn):
+        story.params(rank, 3, (1.0, 2.0, 3.0), held)
+    return story
+
+
+def test_weights_that_were_drawn_for_one_look(tell: Any) -> None:
+    apart = with_drawn(tell, {"stem.weight": 0.5, "wide[0:8]": 7.0}, {"stem.weight": 0.5, "wide[0:8]": 7.5})
+    look = apart.observation("GRAD007")
+    assert look.state is FLAGGED
+    assert "after step 3 (`wide[0:8]`: sum 7.0 against 7.5)" in look.hits[0].message
+    equal = with_drawn(tell, {"stem.weight": 0.5}, {"stem.weight": 0.5})
+    assert equal.observation("GRAD007").state is CLEAN
+
+
+def test_weights_that_were_drawn_on_one_rank_alone_are_not_compared(tell: Any) -> None:
+    # Parameters of a rank's own have other names, and what is drawn of them is another one.
+    story = with_drawn(tell, {"adapter_0.weight": 0.5, "stem.weight": 0.1}, {"adapter_1.weight": 0.7})
+    assert story.observation("GRAD007").state is CLEAN
+
+
+def test_a_large_sum_that_was_drawn_does_not_blunt_the_others(tell: Any) -> None:
+    story = tell.honest()
+    for rank in range(2):
+        story.params(rank, 3, (1.0, 2.0, 3.0 + 1e-3 * rank), {"scales": 1e6})
+    look = story.observation("GRAD007")
+    assert look.state is FLAGGED
+    assert "`fc.bias`" in look.hits[0].message
+    noise = with_drawn(tell, {"stem.weight": 1e-9}, {"stem.weight": 2e-9})
+    assert noise.observation("GRAD007").state is CLEAN
+
+
 def test_one_layer_clamped_on_one_rank(tell: Any) -> None:
     # The sampled tensors agree; another one differs at the end.
     story = tell.honest()
