@@ -189,8 +189,10 @@ LINE_CHANGE
 EXCEPTION
     type, message (first 2,000 characters), frames (list of sites, innermost first, submission only).
 END
-    steps, backwards, forwards, derivatives (calls of `torch.autograd.grad`), group_destroyed (null where there was no
-    group), sequence, peak_device_bytes, later (as in STEP, of the last steps; null for none).
+    steps, backwards, forwards, derivatives (calls of `torch.autograd.grad`), elsewhere (samples given to modules that
+    nobody is known to train, of the classes of those that were asked for their parameters: copies of the network, say),
+    group_destroyed (null where there was no group), sequence, peak_device_bytes, later (as in STEP, of the last steps;
+    null for none).
 """
 
 from __future__ import annotations
