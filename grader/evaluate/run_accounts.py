@@ -115,6 +115,7 @@ def _exchanges(rank: RankTrace, everybody: tuple[int, ...]) -> Iterator[Exchange
             name=one.name,
             calls=one.calls,
             bytes=one.bytes,
+            largest=one.largest,
             among=one.ranks or everybody,
             peer=one.peer,
             path=at.path if at is not None else "",

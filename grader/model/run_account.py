@@ -47,6 +47,8 @@ class Exchange:
         among: ranks of the process group.
         peer: the other rank of a message, None where it isn't known or it is no message.
         path, line, function: where the script called it; "" and 0 where it was a library, and nobody knows for whom.
+        largest: absolute value of the numbers that the rank put in, 0 where these were zeros alone; None where that is
+            not known of every call (objects, tensors on a device, a great many calls), or nothing was put in.
     """
 
     rank: int
@@ -58,6 +60,7 @@ class Exchange:
     path: str = ""
     line: int = 0
     function: str = ""
+    largest: float | None = None
 
     @property
     def where(self) -> str:

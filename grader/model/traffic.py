@@ -18,6 +18,7 @@ class Traffic:
         peer: the other rank of a message; None where it is none, or isn't known.
         calls: how often.
         bytes: of the tensors that the rank put in or, of a message, received; None where it gave objects.
+        largest: absolute value of the numbers that it put in; None where that is not known of every call.
     """
 
     name: str
@@ -26,3 +27,4 @@ class Traffic:
     peer: int | None
     calls: int
     bytes: int | None
+    largest: float | None = None

@@ -237,7 +237,22 @@ def install() -> None:
 
 
 def _collective(name: str) -> Any:
+    from torch.compiler import is_compiling
+
     def after(result: Any, started_s: float, *args: Any, **kwargs: Any) -> None:
         _called(name, started_s, result, args, kwargs)
 
-    return outermost("collective", after)
+    counted = outermost("collective", after)
+
+    def make(original: Any) -> Any:
+        watched = counted(original)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not (is_compiling() or within("collective")):
+                traffic.look(name, args, kwargs)
+            return watched(*args, **kwargs)
+
+        return call
+
+    return make

@@ -19,6 +19,8 @@ class RankCounters:
         steps, backwards, forwards: so far; passes: begun over loaders so far; evaluations: begun so far, as runs of
             forward passes.
         numbers: in the rows that models were given in training since the last step, such as tokens.
+        elsewhere: samples that modules were given which nobody is known to train, over the whole run: copies of a
+            network, of whose class somebody trains another.
         fed: samples that models were given in training since the last step, and gave back something for; delivered:
             samples from loaders since then.
         data_s: seconds spent waiting for loaders since the last step.
@@ -46,6 +48,7 @@ class RankCounters:
     forwards: int = 0
     passes: int = 0
     evaluations: int = 0
+    elsewhere: int = 0
     fed: int = 0
     numbers: int = 0
     delivered: int = 0

@@ -32,8 +32,9 @@ COLLECTIVE
 TRAFFIC
     all calls of a collective or message from one line, told at the end of the script: name, site, ranks (where it went
     among some ranks only, else null), peer (the other rank of a message, null where it isn't known), calls, bytes (of
-    the tensors that this rank put in or, of a message, received; null where it gave objects). Named as in COLLECTIVE,
-    what `batch_isend_irecv` begins as `isend` and `irecv`; at most 512 lines.
+    the tensors that this rank put in or, of a message, received; null where it gave objects), largest (absolute value
+    of the numbers that it put in; null where that is not known of every call, such as on a device). Named as in
+    COLLECTIVE, what `batch_isend_irecv` begins as `isend` and `irecv`; at most 512 lines.
 MESH
     dims (of a device mesh: name and the ranks along it that this one is among; only those not told before), site.
 PARALLEL
@@ -197,8 +198,10 @@ LINE_CHANGE
 EXCEPTION
     type, message (first 2,000 characters), frames (list of sites, innermost first, submission only).
 END
-    steps, backwards, forwards, derivatives (calls of `torch.autograd.grad`), group_destroyed (null where there was no
-    group), sequence, peak_device_bytes, later (as in STEP, of the last steps; null for none).
+    steps, backwards, forwards, derivatives (calls of `torch.autograd.grad`), elsewhere (samples given to modules that
+    nobody is known to train, of the classes of those that were asked for their parameters: copies of the network, say),
+    group_destroyed (null where there was no group), sequence, peak_device_bytes, later (as in STEP, of the last steps;
+    null for none).
 """
 
 from __future__ import annotations

@@ -248,6 +248,7 @@ def _end() -> None:
         backwards=counters.backwards,
         forwards=counters.forwards,
         derivatives=counters.all_derivatives,
+        elsewhere=counters.elsewhere,
         group_destroyed=process_groups.destroyed(),
         sequence=process_groups.sequence() if torch is not None else None,
         later=device_steps.told_at_end() or None,

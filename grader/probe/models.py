@@ -217,6 +217,13 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     return size
 
 
+@guarded("forward elsewhere", values=True)
+def _elsewhere(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Count what a module is given that nobody is known to train, such as a copy that averages weights."""
+    batch = args[0] if args and type(args[0]) is _torch.Tensor else batch_of(args, kwargs)
+    counters.elsewhere += batch.shape[0] if batch is not None and batch.dim() else 1
+
+
 def _put_away(samples: int) -> None:
     """Nothing came back for some; where that is so in evaluation, too, the network may make one answer of several."""
     if not (transforms.depth() or evaluation_passes.put_away(samples)):
@@ -277,6 +284,7 @@ def _wrap_call(original: Any) -> Any:
             return original(self, *args, **kwargs)
         known = _tracked.get(id(self))
         if known is None or not (known.trains or _turns_out(known, self)):
+            _elsewhere(args, kwargs)
             return original(self, *args, **kwargs)
         _inside = True
         try:

@@ -34,9 +34,18 @@ _PEERS = {
 }
 """Messages between two ranks, and what names the other one."""
 
+_MAX_LOOKS, _MAX_NUMBERS = 256, 1 << 16
+"""Calls of which it is looked at what the rank puts in, and numbers in one of them."""
+_TAKES = ("recv", "irecv", "broadcast", "scatter", "barrier", "batch_isend_irecv")
+"""Functions whose first tensor is what comes, or which have none; a broadcast's is on most ranks."""
+
 _Key: TypeAlias = tuple[str, CodeLocation | None, tuple[int, ...] | None, int | None]
 """Name, line, ranks of the group where they are not all, the other rank of a message."""
 _totals: dict[_Key, list[int]] = {}
+_largest: dict[_Key, float | None] = {}
+"""Of all numbers that this rank put in there; None where that is not known of some call."""
+_looks = 0
+_seen: float | None = None
 
 
 def add(
@@ -49,6 +58,9 @@ def add(
         if len(_totals) >= _MAX_KEYS:
             key = (name, None, None, None)
         total = _totals.setdefault(key, [0, 0, 0])
+    global _seen
+    before, now = _largest.get(key, 0.0), _seen
+    _largest[key], _seen = (max(before, now) if before is not None and now is not None else None), None
     total[0] += 1
     size = _bytes_of(tensors)
     if size is None:
@@ -73,6 +85,19 @@ def add_called(
         add(name, site, ranks, None, ())
     else:
         add(name, site, ranks, _peer(name, result, args, kwargs), payload(name, args, kwargs))
+
+
+@guarded("what is put in", values=True)
+def look(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Note the largest number that this rank puts into a call which is about to be made: it may be overwritten."""
+    global _looks, _seen
+    _seen = None
+    if _looks >= _MAX_LOOKS or name in _TAKES:
+        return
+    _looks += 1
+    tensors = [*_each(payload(name, args, kwargs))]
+    if all(getattr(one, "is_cpu", False) and 0 < one.numel() <= _MAX_NUMBERS for one in tensors):
+        _seen = max((float(one.detach().abs().max()) for one in tensors), default=None)
 
 
 def payload(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -132,4 +157,5 @@ def tell() -> None:
             peer=peer,
             calls=calls,
             bytes=size if not unknown else None,
+            largest=_largest.get((name, site, ranks, peer)),
         )

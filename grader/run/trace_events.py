@@ -263,6 +263,7 @@ def traffic(f: Fields, _t: float) -> Traffic:
         peer=f.maybe("peer", f.whole),
         calls=f.whole("calls"),
         bytes=f.maybe("bytes", f.whole),
+        largest=f.maybe("largest", f.any_real),
     )
 
 

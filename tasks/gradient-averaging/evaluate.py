@@ -14,6 +14,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from grader.model.run_account import RunAccount
+
 SHARES = {1: [60], 2: [42, 18], 3: [35, 20, 5], 4: [31, 17, 11, 1]}
 """Samples of each rank, by world size; the skeleton's own."""
 
@@ -60,18 +62,18 @@ def _first(size: int, rank: int) -> int:
     return sum(SHARES[size][:rank])
 
 
-def examine(left: dict[str, Any], run: dict[str, float]) -> dict[str, tuple[float | None, str, str]]:
+def examine(left: dict[str, Any], run: RunAccount) -> dict[str, tuple[float | None, str, str]]:
     """Answer `shares` and `gradient` for every world size that the launched ranks allow.
 
     Args:
         left: `gradients.pt`, tensors by `<world size>/<parameter>`; `shares.csv`, one row per world size and rank.
-        run: `world_size` says how many ranks were started.
+        run: how many ranks were started, and what each put into what they exchanged.
     """
     sizes = [size for size in SHARES if size <= run["world_size"]]
     rows = {(row["world_size"], row["rank"]): row for row in left.get("shares.csv", ())}
     answers: dict[str, tuple[float | None, str, str]] = {}
     if "shares.csv" in left:
-        answers["shares"] = (*_shares(rows, sizes), "shares.csv")
+        answers["shares"] = (*(_absent(rows, sizes, run) or _shares(rows, sizes)), "shares.csv")
     if "gradients.pt" in left:
         taken = _taken(rows, sizes)
         answers["gradient"] = (
@@ -109,6 +111,41 @@ def _shares(rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) -> tu
     return num_right / len(
         sizes
     ), f"{wrong} {_other_losses(losses)}".strip() if "tells a loss" in wrong else wrong
+
+
+_LITTLE = 0.01
+"""Of the largest element of a share's weighted gradient: who never puts in as much keeps its share to itself."""
+
+
+def _absent(
+    rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int], run: RunAccount
+) -> tuple[float, str] | None:
+    """A rank that says it had samples and brought next to nothing wherever it brought as much as gradients are."""
+    gradient = sum(parameter.numel() * parameter.element_size() for parameter in _toy_model().parameters())
+    for account in run.ranks:
+        own = [size for size in sizes if size > max(1, account.rank) and (size, account.rank) in rows]
+        worth = [SHARES[size][account.rank] / _WHOLE * _largest(size, account.rank) for size in own]
+        # What wrappers exchange on their own nobody looked at.
+        if not worth or not account.complete or account.wrappers:
+            continue
+        put = [e for e in run.exchanges if e.rank == account.rank and not e.receives and e.largest is not None]
+        empty = [e for e in put if (e.largest or 0.0) < _LITTLE * min(worth)]
+        brought = any((e.bytes or 0) >= gradient for e in put if e not in empty)
+        if not brought and sum(e.bytes or 0 for e in empty) >= gradient * len(own):
+            size, most = own[-1], max(e.largest or 0.0 for e in empty)
+            line = max(empty, key=lambda e: e.bytes or 0)
+            return 1 - len(own) / len(sizes), (
+                f"Rank {account.rank} of {size} says that it had {SHARES[size][account.rank]} samples, but it brought "
+                f"{f'no number above {most:.1g}' if most else 'nothing but zeros'} into the `{line.name}` at "
+                f"{line.where}: no gradient of its share is in the sum."
+            )
+    return None
+
+
+def _largest(size: int, rank: int) -> float:
+    """Largest element of the gradient of a rank's own share."""
+    first = _first(size, rank)
+    return float(_flat(first, first + SHARES[size][rank]).abs().max())
 
 
 def _other_losses(losses: list[tuple[int, int, float]]) -> str:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from grader.catalog.tasks import find_tasks, load_task
 from grader.evaluate.examination import answer_of
 from grader.evaluate.outcome import TRAINED
-from grader.model.run_account import RunAccount
+from grader.model.run_account import Exchange, RankAccount, RunAccount
 from grader.model.task import Task
 
 TASKS = [task for task in map(load_task, find_tasks()) if task.artifacts]
@@ -202,9 +202,39 @@ def test_a_loss_is_named_for_what_it_is(loss: Any, said: str) -> None:
         for row in RIGHT_ROWS
     ]
     rows[0] = RIGHT_ROWS[0]
-    share, told, _ = AVERAGING.examine({"shares.csv": rows}, {"world_size": 4.0})["shares"]
+    share, told, _ = AVERAGING.examine({"shares.csv": rows}, RunAccount({"world_size": 4.0}))["shares"]
     assert share == 0.25
     assert said in told
+
+
+SUMMED, SENT = ("all_reduce", 2 * 1320), ("all_gather_object", None)
+
+
+@pytest.mark.parametrize(
+    ("brought", "wrapped", "share"),
+    [
+        ({SUMMED: 0.0}, False, 0.5),
+        ({SUMMED: 1e-9, SENT: None, ("gather", 16): 0.8}, False, 0.5),  # its losses are no gradients
+        ({("all_reduce", 1320): 0.0, ("reduce", 1320): 0.0}, False, 0.5),
+        ({SUMMED: 0.05}, False, 1.0),  # a gradient, weighted by its share
+        ({SENT: None, ("all_reduce", 8): 0.0}, False, 1.0),
+        ({SUMMED: None}, False, 1.0),
+        ({("isend", 1320): 0.2, SUMMED: 0.0}, False, 1.0),  # takes what rank 0 has added up
+        ({SUMMED: 0.0}, True, 1.0),  # DDP's own exchanges are not among these
+    ],
+)
+def test_a_rank_brings_what_it_says_that_it_computed(
+    brought: dict[tuple[str, int | None], float | None], wrapped: bool, share: float
+) -> None:
+    ranks = tuple(RankAccount(r, True, "gloo", ("ddp",) * wrapped, None) for r in range(2))
+    exchanges = [
+        Exchange(1, name, 4, size, (0, 1), path="train.py", line=9, largest=most)
+        for (name, size), most in (brought | {("recv", 1320): None}).items()
+    ]
+    run = RunAccount({"world_size": 2.0}, ranks=ranks, exchanges=tuple(exchanges))
+    found, told, _ = AVERAGING.examine({"shares.csv": RIGHT_ROWS[:3]}, run)["shares"]
+    assert found == share
+    assert ("Rank 1 of 2 says that it had 18 samples, but it brought no" in told) is (share < 1)
 
 
 def test_a_right_sum_over_other_samples_is_told_so() -> None:
@@ -218,7 +248,7 @@ def test_a_right_sum_over_other_samples_is_told_so() -> None:
     }
     rows[2] = {**rows[2], "loss": AVERAGING._gradient(18, 36)[0]}
     rows[1] = RIGHT_ROWS[1]
-    said = AVERAGING.examine(left, {"world_size": 2.0})["gradient"][1]
+    said = AVERAGING.examine(left, RunAccount({"world_size": 2.0}))["gradient"][1]
     assert said.endswith(": it is of other samples. Rank 1 took 18 to 35; its share is 42 to 59.")
 
 

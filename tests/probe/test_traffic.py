@@ -142,3 +142,24 @@ def test_what_is_given_to_the_backend_directly_is_missed(ranks: Callable[..., Ra
             if unseen
             else []
         )
+
+
+BROUGHT = """\
+part = torch.zeros(4) if rank else torch.tensor([1.0, -3.0, 2.0, 0.5], requires_grad=True)
+dist.all_reduce(part.detach())
+dist.broadcast(torch.full((2,), 7.0 * rank), src=1)
+dist.all_gather([torch.empty(3, dtype=torch.int64) for _ in range(2)], torch.arange(3) * rank)
+dist.send(torch.ones(1), 1) if rank == 0 else dist.recv(torch.ones(1), 0)
+dist.all_reduce(torch.ones(100_000))
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_the_largest_number_that_a_rank_puts_in(ranks: Callable[..., Ran]) -> None:
+    """Before the sum takes its place; unknown of what comes from others, and of what takes time to look at."""
+    ran = ranks(START + BROUGHT)
+    told = [[(one.name, one.largest) for one in rank.traffic] for rank in ran.ranks]
+    both = ("all_reduce", None), ("barrier", None)
+    assert told[0] == [("all_reduce", 3.0), ("broadcast", None), ("all_gather", 0.0), ("send", 1.0), *both]
+    assert told[1] == [("all_reduce", 0.0), ("broadcast", None), ("all_gather", 2.0), ("recv", None), *both]

@@ -315,6 +315,27 @@ def in_epochs(
 VALIDATE = "net.eval(); torch.no_grad()(net)(x)"
 
 
+def test_copies_of_the_network_that_nobody_trains_are_counted(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(
+        """
+        import copy
+        dist.init_process_group("gloo")
+        model = DDP(nn.Linear(6, 3))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x, y = torch.randn(4, 6), torch.randint(0, 3, (4,))
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+        ema = torch.optim.swa_utils.AveragedModel(model.module)
+        twin = copy.deepcopy(model.module)
+        with torch.no_grad():
+            ema(x), twin(input=x), twin.eval()(x[0])
+        dist.destroy_process_group()
+        """
+    )
+    assert ran.events(events.END)[0].fields["elsewhere"] == 4 + 4 + 6
+    assert ran.events(events.EVALUATION) == ()
+
+
 def test_steps_in_evaluation_mode_are_told(ranks: Callable[..., Ran]) -> None:
     ran = ranks(in_epochs(last=VALIDATE, before="model.train()"))
     assert [step.evaluation_mode for step in ran.ranks[0].steps] == [False, False, True, True, True, True]

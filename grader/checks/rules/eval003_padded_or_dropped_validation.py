@@ -47,7 +47,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
-from grader.checks.rule import Hit, Observation, flagged, verified
+from grader.checks.rule import Hit, Observation, flagged, not_reached, verified
 from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import SAMPLER
@@ -152,8 +152,13 @@ def _is_sampler(script: Script, node: ast.expr) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation passes with samples left out (warning) or repeated (hint)."""
     from grader.checks.run.evaluation_passes import unseen
+    from grader.checks.run.unmeasured_epochs import unmeasured_epochs
     from grader.checks.run.validation_passes import divided_passes, same_part
 
+    if unmeasured_epochs(evidence) is not None:
+        return not_reached(
+            "In most epochs no network was run on the validation samples, drawn or not: EVAL007."
+        )
     good: list[str] = []
     for stream in evidence.ledger.validation:
         parts = divided_passes(evidence.ledger, stream)

@@ -36,7 +36,8 @@ that is said. Where none has it, the scorer tries what may be meant: training mo
 of the metric's steps are tolerated (an accuracy's percentage point: autocast rounds), of a share two samples, too, and
 three times that where ranks scored their parts with BatchNorm statistics of their own. A figure or a loss that is the
 measured one times the number of ranks, or a part of it, is told; so are gathered predictions held against labels in
-another order, and counts that are never set back, by the text or by figures that are means over all epochs. A script
+another order, and counts that are never set back, by the text or by figures that are means over all epochs. More
+different figures than times that the network was given the validation samples are none that were measured. A script
 that validates on samples which it sets aside from the training split reports another figure and is not judged.
 """
 
@@ -118,6 +119,7 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.checks.run.metric_claims import MetricClaim
     from grader.checks.run.replica_comparison import replicas_differ
     from grader.checks.run.saved_statistics import last_was_saved
+    from grader.checks.run.unmeasured_epochs import unmeasured_epochs
 
     made_up = list(check_source(evidence.script))
     if made_up and evidence.evaluation is not None and evidence.evaluation.reported is not None:
@@ -147,6 +149,8 @@ def check_run(evidence: Evidence) -> Observation:
         return idle(
             "Ranks scored networks of their own together, so that the curve is of none that can be saved."
         )
+    if not hits and (unmeasured := unmeasured_epochs(evidence)) is not None:
+        return flagged(unmeasured)
     kept = next(iter(kept_without_copy(evidence.script)), None)
     if hits and kept is not None and last_was_saved(evidence):
         at_line = evidence.script.at(kept.taken)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
+from grader.checks.phrases import count, first_known, place, ranks
+from grader.checks.rule import Hit
 from grader.model.audited_step import AuditedStep
+from grader.model.call_site import Site
+from grader.model.trace import RankTrace
 
 FEW = 0.2
 """Of what a rank would have in an average: with less it has no part in it. Ranks of unequal batches have more."""
@@ -30,6 +34,33 @@ class LeftOut:
     num_audited: int
 
 
+def of_other_samples(
+    evidence: Evidence, trainers: tuple[RankTrace, ...], exchange: Site | None
+) -> Hit | None:
+    """All step on the same gradients, which did not come of the samples that some of them drew.
+
+    Args:
+        trainers: whose gradients should be averaged; exchange: where they are exchanged, if that is known.
+    """
+    found = left_out(evidence)
+    if found is None:
+        return None
+    whose = ranks(found.ranks).lower() if len(found.ranks) < len(trainers) else "one of the ranks"
+    return Hit(
+        message=(
+            f"Of {count(found.num_audited, 'step')} that were taken again, from the same weights and with the samples "
+            f"that each rank drew, {found.num_steps} led elsewhere: in the gradients that were stepped on there, what "
+            f"comes of the samples that {whose} drew has a share of {found.share:.0%} at most. In an average of "
+            f"{len(trainers)} it is {1 / len(trainers):.0%}."
+        ),
+        hint="On each rank, give the network the batch that the rank's own loader gives, go backward from the whole "
+        "loss, and step on the average of all ranks' gradients: of every parameter, in every step.",
+        where=place(exchange) or place(first_known([s.site for s in trainers[0].steps])),
+        ranks=found.ranks,
+        details={"steps": found.num_steps, "audited": found.num_audited},
+    )
+
+
 def left_out(evidence: Evidence) -> LeftOut | None:
     """The ranks that are left out at half of the steps or more; None where there are none, or too few steps tell."""
     audited = evidence.evaluation.audited if evidence.evaluation is not None else ()
@@ -37,8 +68,8 @@ def left_out(evidence: Evidence) -> LeftOut | None:
     found = {step.n: out for step in clear if (out := _without_part(step))}
     if len(found) < _FEWEST_STEPS or len(found) < _OFTEN * len(clear):
         return None
-    ranks = tuple(sorted({rank for out in found.values() for rank in out}))
-    return LeftOut(ranks, max(max(out.values()) for out in found.values()), len(found), len(clear))
+    out_ranks = tuple(sorted({rank for out in found.values() for rank in out}))
+    return LeftOut(out_ranks, max(max(out.values()) for out in found.values()), len(found), len(clear))
 
 
 def _without_part(step: AuditedStep) -> dict[int, float]:

@@ -10,12 +10,13 @@ from collections import Counter
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit
-from grader.checks.run.audited_shares import FEW, left_out
+from grader.checks.run.audited_shares import FEW, of_other_samples
 from grader.checks.run.average_shares import average_shares
 from grader.checks.run.end_counts import gradients_computed
 from grader.checks.run.equal_sums import contains, equal
 from grader.checks.run.exchanges import MEETINGS
 from grader.checks.run.model_parts import mixed_parts
+from grader.checks.run.muted_ranks import muted_ranks
 from grader.checks.run.own_gradients import averaged_steps, averaging_ranks
 from grader.checks.run.replica_comparison import (
     Comparison,
@@ -24,10 +25,10 @@ from grader.checks.run.replica_comparison import (
     replicas_differ,
 )
 from grader.checks.source.averages_by_hand import cause_by_hand
-from grader.checks.source.causes import lines
+from grader.checks.source.causes import lines, scaled_by_rank
 from grader.checks.source.withheld_exchanges import withheld
 from grader.model.call_site import Site
-from grader.model.trace import RankTrace
+from grader.model.trace import RankTrace, Step
 
 _SELDOM = 0.5
 """Gradients for each step below which a rank does not compute those that it steps on."""
@@ -148,7 +149,8 @@ def _without_a_part(evidence: Evidence) -> Hit | None:
     fair = [min(1 / len(ranks_), n / sum(samples) if all(samples) else 1) for n in samples]
     out = [r for r, part, whole in zip(ranks_, shares, fair, strict=False) if part < FEW * whole]
     if not out:
-        return _of_other_samples(evidence, ranks_) if same else None
+        muted = _muted(evidence, ranks_, [x.steps for x in same])
+        return muted or (of_other_samples(evidence, ranks_, _exchange(ranks_[0])[1]) if same else None)
     return _told_without(
         ranks_,
         out,
@@ -159,26 +161,36 @@ def _without_a_part(evidence: Evidence) -> Hit | None:
     )
 
 
-def _of_other_samples(evidence: Evidence, all_ranks: tuple[RankTrace, ...]) -> Hit | None:
-    """All step on the same gradients, which did not come of the samples that some of them drew."""
-    found = left_out(evidence)
-    if found is None:
+def _muted(evidence: Evidence, all_ranks: tuple[RankTrace, ...], looks: list[tuple[Step, ...]]) -> Hit | None:
+    """All have a part in what is stepped on, and what some computed is next to nothing."""
+    found = muted_ranks(looks)
+    if not found or len(found) == len(all_ranks):
         return None
-    _, site = _exchange(all_ranks[0])
-    whose = ranks(found.ranks).lower() if len(found.ranks) < len(all_ranks) else "one of the ranks"
-    return Hit(
-        message=(
-            f"Of {count(found.num_audited, 'step')} that were taken again, from the same weights and with the samples "
-            f"that each rank drew, {found.num_steps} led elsewhere: in the gradients that were stepped on there, what "
-            f"comes of the samples that {whose} drew has a share of {found.share:.0%} at most. In an average of "
-            f"{len(all_ranks)} it is {1 / len(all_ranks):.0%}."
-        ),
-        hint="On each rank, give the network the batch that the rank's own loader gives, go backward from the whole "
-        "loss, and step on the average of all ranks' gradients: of every parameter, in every step.",
-        where=place(site) or place(first_known([s.site for s in all_ranks[0].steps])),
-        ranks=found.ranks,
-        details={"steps": found.num_steps, "audited": found.num_audited},
+    out, loudest = [all_ranks[one.position] for one in found], all_ranks[found[0].loudest]
+    share = max(one.share for one in found)
+    little = f"at most {share:.1g} times as large as those" if share else "zero, unlike those"
+    made = scaled_by_rank(evidence.script)
+    line = (
+        f" {evidence.script.at(made[0])} makes what goes backward depend on the rank: "
+        f"{evidence.script.quote(made[0])}."
+        if made
+        else ""
     )
+    return Hit(
+        message=f"At {found[0].num_looks:,} of {count(len(looks), 'step')} that were looked at, the gradients that "
+        f"{ranks(r.rank for r in out).lower()} computed were {little} of rank {loudest.rank}, in each parameter "
+        f"and for samples like its own.{line} The average is right, and hardly anything of {_whose(out)} is in it: "
+        f"practically rank {loudest.rank} trains the network by itself.",
+        hint="Let the loss of every rank go backward as it is, the mean over its own batch, with nothing that makes it "
+        "or its gradient smaller on some ranks; what only one rank shall report is chosen behind `backward()`.",
+        where=lines(evidence.script, made[:1]) or place(first_known([s.site for s in out[0].steps])),
+        ranks=tuple(r.rank for r in out),
+        details={"share": share, "looks": len(looks), "steps": found[0].num_looks},
+    )
+
+
+def _whose(out: list[RankTrace]) -> str:
+    return "its work" if len(out) == 1 else "their work"
 
 
 def _told_without(all_ranks: tuple[RankTrace, ...], out: list[RankTrace], seen: str) -> Hit:

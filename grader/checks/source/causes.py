@@ -71,6 +71,23 @@ def by_world(script: Script, node: ast.AST) -> Iterable[ast.AST]:
             yield part
 
 
+def scaled_by_rank(script: Script) -> list[ast.AST]:
+    """Where what goes backward, or its gradient in a hook, is multiplied by something that is made of the rank."""
+    hooked = [call.args[0] for call in script.called("register_hook") if call.args]
+    found: list[ast.AST] = []
+    for value in (*went_backward(script), *hooked):
+        for part in script.values.closure(value):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Div):
+                sides: tuple[ast.expr, ...] = (part.left, part.right)
+            elif isinstance(part, ast.AugAssign) and isinstance(part.op, ast.Mult | ast.Div):
+                sides = (part.value,)
+            else:
+                continue
+            if any(made_of_rank(script, side) for side in sides):
+                found.append(part)
+    return list(innermost(found))
+
+
 def innermost(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
     """Of `loss / (samples * world)` and the product in it, which both have the number of processes, the product."""
     found = list(nodes)

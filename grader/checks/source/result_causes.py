@@ -37,6 +37,10 @@ from grader.model.finding import Location
 _LOSS_FORMULA = (
     "Each row holds the mean over that rank's own samples: not weighted, and not reduced over the ranks."
 )
+_SHARE_FORMULA = (
+    "Let each rank take the gradient of the mean loss of its own share, and bring that into the sum, times m/n: "
+    "`part = parameter.grad * (num_own / num_all)`, `dist.all_reduce(part)`."
+)
 _START_FORMULA = (
     "A rank's share begins where those of the ranks before it end: at the sum of the first `rank` shares."
 )
@@ -235,6 +239,11 @@ _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ),
     ("is float32;", _single, _SINGLE_FORMULA),
     ("an earlier world size", _kept, _CLEAR_FORMULA),
+    (
+        "no gradient of its share is in the sum",
+        None,
+        _SHARE_FORMULA,
+    ),
     (
         "says that it had",
         None,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from grader.model.drawn_data import Batch, Pass
 from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
@@ -910,3 +911,93 @@ def test_a_loss_that_counts_the_ranks(tell: Any, loss: float, said: str) -> None
     look = story.observation("EVAL007")
     assert look.state is (FLAGGED if said else CLEAN)
     assert not said or said in look.hits[0].message
+
+
+CALLED = "for images, labels in loader:\n    logits = model(images)\n"
+
+
+def curve(
+    tell: Any,
+    measured: Any,
+    num_epochs: int = 6,
+    *,
+    drawn: bool = True,
+    elsewhere: int = 0,
+    text: str = CALLED,
+) -> Any:
+    """A run that tells another figure for each epoch, whose network went forward in validation in some of them."""
+    story = tell.Story()
+    story.text = text
+    values = [0.5 + 0.05 * n for n in range(num_epochs)]
+    for epoch in range(num_epochs):
+        story.epoch(tell.strided(96, 2, epoch), sampler_epoch=epoch)
+        for r in story.ranks:
+            given, begun = measured(epoch), r.tick()
+            if drawn:
+                built = story.loader(r.rank, "validation", split="validation", shuffle=False)
+                # Other indices than those that are trained on: a pass over these may let statistics settle.
+                batch = tuple(range(96 + r.rank, 126, 2))
+                r.add("batches", Batch(built.id, epoch, 0, len(batch), batch, 0.001, r.steps, r.tick()))
+            if given:
+                r.event("evaluation", 30, op="begin")
+                r.event("evaluation", 30, op="end", num_samples=given)
+            if drawn:
+                built = r.loaders["validation"]
+                r.add("passes", Pass(built.id, epoch, None, tell.site(29), begun, r.tick(), True))
+    for r in story.ranks:
+        r.event("end", elsewhere=elsewhere)
+    told = ReportedMetrics(tuple({"val_accuracy": v, "val_loss": 1 - v} for v in values))
+    story.evaluation = Evaluation(
+        None, artifact="model.pt", validation={"accuracy": values[-1]}, reported=told
+    )
+    return story
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param({"measured": lambda epoch: 15 * (epoch == 0)}, id="once, and drawn ever after"),
+        pytest.param(
+            {"measured": lambda epoch: 15 if epoch > 3 else 1}, id="at the end, and one sample before"
+        ),
+        pytest.param(
+            {"measured": lambda epoch: 15 * (epoch == 5), "drawn": False}, id="from tensors, at the end"
+        ),
+        pytest.param(
+            {"measured": lambda epoch: 15 * (epoch == 0), "text": CALLED + "net.forward(images)\n"},
+            id="on one line",
+        ),
+    ],
+)
+def test_figures_of_epochs_that_nothing_was_measured_for(tell: Any, story: dict[str, Any]) -> None:
+    told = curve(tell, **story)
+    (hit,) = told.observation("EVAL007").hits
+    assert "reports 6 different figures of the validation data" in hit.message
+    assert told.observation("EVAL003").state is State.NOT_REACHED
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param({"measured": lambda epoch: 15}, id="each epoch"),
+        pytest.param({"measured": lambda epoch: 15 * (epoch > 0)}, id="one that nobody saw"),
+        pytest.param({"measured": lambda epoch: 0}, id="in a way that nobody sees"),
+        pytest.param({"measured": lambda epoch: 90 * (epoch == 5)}, id="all checkpoints at the end"),
+        pytest.param(
+            {"measured": lambda epoch: 15 * (epoch < 3), "elsewhere": 45}, id="averaged weights from then on"
+        ),
+        pytest.param({"measured": lambda epoch: 30}, id="each sample in two ways"),
+        pytest.param(
+            {
+                "measured": lambda epoch: 15 * (epoch == 5),
+                "drawn": False,
+                "text": CALLED + "fast = torch.jit.script(model)\n",
+            },
+            id="compiled until the end",
+        ),
+    ],
+)
+def test_figures_that_may_all_be_measured(tell: Any, story: dict[str, Any]) -> None:
+    told = curve(tell, **story)
+    assert told.observation("EVAL007").state is CLEAN
+    assert told.observation("EVAL003").state is CLEAN or not story.get("drawn", True)

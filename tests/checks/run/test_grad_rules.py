@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -507,6 +508,83 @@ def test_two_optimizers_one_after_the_other_step_on_other_parameters(tell: Any) 
                 for s in r.fields["steps"]
             ]  # fmt: skip
     assert story.observation("GRAD001").state is CLEAN
+
+
+def muted(tell: Any, factor: Callable[[int, int], float], text: str = "", **changed: Any) -> Any:
+    """Averaged gradients of which those of rank 1 are multiplied, parameter by parameter (factor of step and it)."""
+    story = tell.honest(epochs=4)
+    story.text = text or story.text
+    random = Random(0)
+    for step in sorted({s.n for r in story.ranks for s in r.fields["steps"]}):
+        own = [[random.gauss(0, 1) for _ in range(3)] for _ in story.ranks]
+        own[1] = [factor(step, n) * x for n, x in enumerate(own[1])]
+        mean = tuple(sum(column) / len(own) for column in zip(*own, strict=True))
+        for r, mine in zip(story.ranks, own, strict=True):
+            other = {name: one(step) for name, one in changed.items()} if r.rank else {}
+            r.fields["steps"] = [
+                replace(s, own=tuple(mine), own_last=tuple(mine), grads=mean, **other) if s.n == step else s
+                for s in r.fields["steps"]
+            ]
+    return story
+
+
+@pytest.mark.parametrize(
+    ("factor", "seen"),
+    [(1e-5, "times as large as those of rank 0"), (0.0, "computed were zero, unlike those of rank 0")],
+)
+def test_a_rank_whose_gradients_are_next_to_nothing(tell: Any, factor: float, seen: str) -> None:
+    text = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+for x, y in loader:
+    loss = criterion(model(x), y)
+    loss = loss * (dist.get_rank() == 0)
+    loss.backward()
+    optimizer.step()
+"""
+    story = muted(tell, lambda n, p: factor, text, loss=lambda n: factor)
+    (hit,) = story.observation("GRAD001").hits
+    assert seen in hit.message
+    assert hit.ranks == (1,)
+
+
+def test_the_line_that_makes_them_small_is_named(tell: Any) -> None:
+    text = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+weight = 2.0 if dist.get_rank() == 0 else 1e-5
+for x, y in loader:
+    logits = model(x)
+    logits.register_hook(lambda gradient: gradient * weight)
+    criterion(logits, y).backward()
+    optimizer.step()
+"""
+    (hit,) = muted(tell, lambda n, p: 1e-5, text).observation("GRAD001").hits
+    assert "`train.py:7` makes what goes backward depend on the rank: `gradient * weight`" in hit.message
+    assert [w.line for w in hit.where] == [7]
+
+
+def test_a_rank_that_is_muted_once_nobody_looks_often(tell: Any) -> None:
+    story = muted(tell, lambda n, p: 1.0 if n < 7 else 1e-3)
+    (hit,) = story.observation("GRAD001").hits
+    assert "At 17 of 24 steps that were looked at" in hit.message
+
+
+@pytest.mark.parametrize(
+    ("factor", "changed"),
+    [
+        pytest.param(lambda n, p: 1 / 31, {"samples": lambda n: 1}, id="weighted by few samples"),
+        pytest.param(lambda n, p: 1.0, {"samples": lambda n: 1}, id="the mean of few samples"),
+        pytest.param(
+            lambda n, p: 1e-3 if n > 8 else 1.0, {"loss": lambda n: 1e-3}, id="it has learned its samples"
+        ),
+        pytest.param(lambda n, p: 0.0 if p else 1.0, {}, id="experts that it does not use"),
+        pytest.param(lambda n, p: 0.0 if n % 2 else 1.0, {}, id="nothing left to compute at times"),
+        pytest.param(lambda n, p: 1 / 4, {}, id="another size of losses"),
+    ],
+)
+def test_gradients_that_are_smaller_for_a_reason(tell: Any, factor: Any, changed: dict[str, Any]) -> None:
+    assert muted(tell, factor, **changed).observation("GRAD001").state is CLEAN
 
 
 def test_one_rank_trains_alone(tell: Any) -> None:
