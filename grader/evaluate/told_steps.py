@@ -46,7 +46,7 @@ def told_steps(workspace: Workspace, dataset: PreparedDataset) -> list[dict[str,
     paths = [workspace.trace(rank) for rank in range(record.world_size)]
     if record.ending is not Ending.COMPLETED or len(paths) < 2:
         return []
-    told = sorted((one for r, path in enumerate(paths) for one in _told(r, path)), key=lambda one: one["n"])
+    told = sorted((one for r, path in enumerate(paths) for one in told_by(r, path)), key=lambda one: one["n"])
     if not told:
         return []
     drawn = [_drawn(rank, dataset.num_train) for rank in read_trace(paths).ranks]
@@ -56,7 +56,8 @@ def told_steps(workspace: Workspace, dataset: PreparedDataset) -> list[dict[str,
     return fitting[::-spread][::-1]
 
 
-def _told(rank: int, path: Path) -> list[dict[str, Any]]:
+def told_by(rank: int, path: Path) -> list[dict[str, Any]]:
+    """The steps that a rank told in its trace, without samples; whatever the file holds, nothing is raised."""
     steps: dict[int, dict[str, Any]] = {}
     for line in read_lines(path, Problems()):
         fields = Fields(line.fields)

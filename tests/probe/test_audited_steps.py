@@ -55,6 +55,7 @@ def script(model: str = PLAIN, step: str = "optimizer.step()") -> str:
 def test_one_rank_tells_one_step_of_each_doubling_as_it_is(ranks: Callable[..., Ran]) -> None:
     ran = ranks(script(), lot="drawn")
     audited = [(rank, event) for rank, event in told(ran) if event["e"] == "audited"]
+    assert not any(rank.problems for rank in ran.ranks)
     steps = [event["n"] for _, event in audited]
     assert sorted(step.bit_length() for step in steps if step < 32) == [3, 4, 5]
     assert len(steps) == len(set(steps))

@@ -24,6 +24,7 @@ from grader.errors import UsageError
 from grader.evaluate import reported_metrics
 from grader.evaluate.plain_files import RefusedError
 from grader.evaluate.results import read_results
+from grader.evaluate.told_steps import told_by
 from grader.evaluate.weight_files import load_tensors
 from grader.launch.failure import last_words
 from grader.launch.flight_records import read_answer, read_groups, stuck, tell, write_groups
@@ -274,6 +275,7 @@ def _trace(lines: list[bytes]) -> None:
         path = Path(folder, "trace")
         path.write_bytes(b"".join(b"%d.5\t%b\n" % (number, line) for number, line in enumerate(lines)))
         read_trace([path])
+        told_by(0, path)
 
 
 def _table(drawn: tuple[str, bytes]) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from grader.model.audited_step import AuditedStep
+from grader.model.evaluation import Evaluation
 from grader.model.grade import State
 from grader.model.run import Ending
 
@@ -941,3 +943,53 @@ def test_ranks_that_stopped_at_different_steps_are_not_compared(tell: Any) -> No
     for rank in range(2):
         story.final(rank, (1.0, 2.0, 3.0 + rank))
     assert story.observation("GRAD007").state is UNSEEN
+
+
+# ---- GRAD001, of steps that were taken again ---------------------------------------------------------------------
+
+
+def audited(tell: Any, *steps: tuple[tuple[float, ...], float]) -> Any:
+    """Averaged gradients, and what taking some steps again led to: shares by rank, and what came of none."""
+    story = muted(tell, lambda step, parameter: 1.0)
+    fair = (0.5, 0.5)
+    found = tuple(AuditedStep(4 * n, 0, shares, fair, left) for n, (shares, left) in enumerate(steps))
+    story.evaluation = Evaluation(None, audited=found)
+    return story
+
+
+def test_samples_that_have_no_part_in_what_is_stepped_on(tell: Any) -> None:
+    story = audited(tell, ((0.52, 0.48), 0.1), *[((0.97, 0.03), 0.2)] * 4)
+    (hit,) = story.observation("GRAD001").hits
+    assert hit.message.startswith("Of 5 steps that were taken again, ")
+    assert "4 led elsewhere" in hit.message
+    assert "rank 1 drew has a share of 3% at most. In an average of 2 it is 50%." in hit.message
+    assert hit.ranks == (1,)
+
+
+def test_ranks_that_go_alone_in_turn_are_told(tell: Any) -> None:
+    story = audited(tell, ((0.0, 1.0), 0.1), ((1.0, 0.0), 0.1), ((0.0, 1.0), 0.1), ((0.5, 0.5), 0.1))
+    (hit,) = story.observation("GRAD001").hits
+    assert "one of the ranks drew has a share of 0% at most" in hit.message
+    assert hit.ranks == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([((0.97, 0.03), 0.9)] * 5, id="nothing explains what is stepped on"),
+        pytest.param([((0.97, 0.03), 0.1)] * 2, id="too few steps"),
+        pytest.param([((0.97, 0.03), 0.1)] * 3 + [((0.5, 0.5), 0.1)] * 4, id="seldom"),
+        pytest.param([((0.7, 0.3), 0.6)] * 5, id="unequal parts"),
+        pytest.param([], id="none was taken again"),
+    ],
+)
+def test_steps_that_were_taken_again_and_show_nothing(tell: Any, steps: list[Any]) -> None:
+    assert audited(tell, *steps).observation("GRAD001").state is CLEAN
+
+
+def test_of_steps_that_ranks_took_for_themselves_nothing_is_expected(tell: Any) -> None:
+    story = audited(tell, *[((1.0, 0.0), 0.1)] * 5)
+    for r in story.ranks:  # weights are averaged afterwards
+        r.fields["steps"] = [replace(s, grads=s.own) for s in r.fields["steps"]]
+    hits = story.observation("GRAD001").hits
+    assert not any("taken again" in hit.message for hit in hits)
