@@ -26,6 +26,7 @@ def install(key: bytes | bytearray) -> None:
     """Sample by this key from now on; empty: nothing is random."""
     global _keyed
     _keyed = keyed_hash(key, "sampling", 8) if key else None
+    _audited.clear()
 
 
 def is_random() -> bool:

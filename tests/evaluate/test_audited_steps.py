@@ -89,7 +89,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 def encoded(tensor: Tensor) -> str:
-    return base64.b64encode(tensor.contiguous().view(torch.uint8).numpy()).decode()
+    return base64.b64encode(tensor.contiguous().view(torch.uint8).numpy().tobytes()).decode()
 
 
 def draw(num_ranks: int, size: int = SIZE) -> list[list[int]]:

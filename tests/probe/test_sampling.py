@@ -83,6 +83,15 @@ def test_a_young_run_is_looked_at_unannounced_as_often(secret: int) -> None:
 @pytest.mark.parametrize("secret", [0, 5])
 def test_lots_are_the_same_everywhere_and_leave_nothing_out(secret: int) -> None:
     sampling.install(secret.to_bytes(32, "big") if secret else b"")
-    first = [sampling.lots(step, 2) for step in range(0, 3200, 32)]
-    assert first == [sampling.lots(step, 2) for step in range(0, 3200, 32)]
-    assert {lot % 10 for lots in first for lot in lots} == set(range(10))
+    first = [sampling.lot(f"what:{step}") for step in range(0, 6400, 32)]
+    assert first == [sampling.lot(f"what:{step}") for step in range(0, 6400, 32)]
+    assert {lot % 10 for lot in first} == set(range(10))
+
+
+def test_one_step_of_each_doubling_is_audited() -> None:
+    found = {}
+    for secret in range(1, 20):
+        sampling.install(secret.to_bytes(32, "big"))
+        found[secret] = [step for step in range(1 << 12) if sampling.is_audited(step)]
+        assert [step.bit_length() for step in found[secret]] == list(range(3, 13))
+    assert len({tuple(steps) for steps in found.values()}) == 19

@@ -20,7 +20,7 @@ _OFTEN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class RanksWithoutPart:
     """What the steps say that were taken again.
 
     Attributes:
@@ -61,7 +61,7 @@ def of_other_samples(
     )
 
 
-def left_out(evidence: Evidence) -> LeftOut | None:
+def left_out(evidence: Evidence) -> RanksWithoutPart | None:
     """The ranks that are left out at half of the steps or more; None where there are none, or too few steps tell."""
     audited = evidence.evaluation.audited if evidence.evaluation is not None else ()
     clear = [step for step in audited if step.unexplained <= _CLEAR]
@@ -69,7 +69,7 @@ def left_out(evidence: Evidence) -> LeftOut | None:
     if len(found) < _FEWEST_STEPS or len(found) < _OFTEN * len(clear):
         return None
     out_ranks = tuple(sorted({rank for out in found.values() for rank in out}))
-    return LeftOut(out_ranks, max(max(out.values()) for out in found.values()), len(found), len(clear))
+    return RanksWithoutPart(out_ranks, max(max(out.values()) for out in found.values()), len(found), len(clear))
 
 
 def _without_part(step: AuditedStep) -> dict[int, float]:

@@ -25,6 +25,10 @@ from grader.model.trace import RankTrace, Step
 _UNRELATED = 0.35
 """Correlation below which what is stepped on has nothing to do with what was given: it is 1 where gradients are
 averaged or scaled, and stays above one half where they are clipped or rounded to their signs."""
+_LATE = 0.9
+"""Correlation with what the step before was given, of those who average one step late; noise has none."""
+_FEWEST_PAIRS = 5
+"""Of steps that were looked at and come one after the other: the first ones do."""
 _MOSTLY = 0.8
 _MUCH_MORE = 0.5
 """Of the number of steps: gradients that one rank may compute for itself, to look at a few samples or to try rates."""
@@ -45,12 +49,30 @@ def made_up(evidence: Evidence) -> str:
         if len(fresh) >= FEWEST_STEPS:
             related.append(_relations(fresh, number))
     found = max(map(fmean, zip(*related, strict=True)), default=1.0)
-    if found >= _UNRELATED:
+    if found >= _UNRELATED or _one_step_late(looks):
         return ""
     return (
         f"At {count(len(looks), 'step')} that were looked at, the gradients that "
         f"{ranks_of(r.rank for r in ranks).lower()} stepped on had nothing to do with those that their backward passes "
         f"gave (correlation {found:.2f}; it is 1 where they are averaged)."
+    )
+
+
+def _one_step_late(looks: Sequence[AveragedStep]) -> bool:
+    """Whether each step is taken with what was given for the one before: averages that travel while others compute."""
+    by_number = {look.n: look for look in looks}
+    pairs = [(look.steps[0].grads or (), by_number[look.n - 1]) for look in looks if look.n - 1 in by_number]
+    if len(pairs) < _FEWEST_PAIRS:
+        return False
+    return (
+        fmean(
+            _correlated(
+                [grads[number] or 0.0 for grads, _ in pairs],
+                [fmean((step.own or ())[number] or 0.0 for step in before.steps) for _, before in pairs],
+            )
+            for number in range(min(len(grads) for grads, _ in pairs))
+        )
+        >= _LATE
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -502,3 +503,23 @@ def test_only_ten_classes_have_a_loss_that_training_begins_with(tell: Any) -> No
         "the squared errors of a forecast may be as small"
     )
     assert unlearned(replace(known, metrics=(replace(ACCURACY, share=False),))) == ""
+
+
+@pytest.mark.parametrize(("late", "held"), [(1, False), (3, True)])
+def test_averages_that_are_stepped_on_one_step_late_were_given(tell: Any, late: int, held: bool) -> None:
+    story = tell.honest(epochs=4)
+    random = Random(0)
+    last = max(s.n for r in story.ranks for s in r.fields["steps"])
+    given = [[tuple(random.gauss(0, 1) for _ in range(3)) for _ in story.ranks] for _ in range(last + 1)]
+    for rank, r in enumerate(story.ranks):
+        r.fields["steps"] = [
+            replace(
+                s,
+                own=given[s.n][rank],
+                own_last=given[s.n][rank],
+                grads=tuple(fmean(column) for column in zip(*given[max(0, s.n - late)], strict=True)),
+            )
+            for s in r.fields["steps"]
+        ]
+    facts = [fact for hit in story.observation("TRUST002").hits for fact in hit.details["holding_facts"]]
+    assert any("had nothing to do with" in fact for fact in facts) is held
