@@ -69,7 +69,9 @@ def left_out(evidence: Evidence) -> RanksWithoutPart | None:
     if len(found) < _FEWEST_STEPS or len(found) < _OFTEN * len(clear):
         return None
     out_ranks = tuple(sorted({rank for out in found.values() for rank in out}))
-    return RanksWithoutPart(out_ranks, max(max(out.values()) for out in found.values()), len(found), len(clear))
+    return RanksWithoutPart(
+        out_ranks, max(max(out.values()) for out in found.values()), len(found), len(clear)
+    )
 
 
 def _without_part(step: AuditedStep) -> dict[int, float]:
