@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
 from grader.checks.run.loader_passes import passes_of
 from grader.model.dataset import PreparedDataset
-from grader.model.run import Ending
 from grader.model.trace import RankTrace
 from grader.probe import events
-from grader.run.record_reader import read_record
 from grader.run.trace_fields import Fields, WrongFieldError
 from grader.run.trace_lines import Problems, read_lines
 from grader.run.trace_reader import read_trace
@@ -42,9 +41,8 @@ def told_steps(workspace: Workspace, dataset: PreparedDataset) -> list[dict[str,
         events, by parameter, weights in parts) and `samples`: for each rank the batches of indices that it drew for
         this step, and, in the order of how near they are, for those around it.
     """
-    record = read_record(workspace.record)
-    paths = [workspace.trace(rank) for rank in range(record.world_size)]
-    if record.ending is not Ending.COMPLETED or len(paths) < 2:
+    paths = list(takewhile(Path.exists, map(workspace.trace, count())))
+    if len(paths) < 2:
         return []
     told = sorted((one for r, path in enumerate(paths) for one in told_by(r, path)), key=lambda one: one["n"])
     if not told:
