@@ -48,17 +48,19 @@ hand, or each rank steps its own part, the weights that the next forward pass us
 are equal to the bit. Ranks start with different random seeds, so equal gradients are no accident; where a script seeds
 all ranks alike, equal gradients count only if there was something to average them: a wrapper, or at least one
 collective per step. A rank has no part in an average either where its own backward passes gave less than a twentieth of
-what another's gave, in each parameter that was looked at and for its share of samples. Only ranks that hold equal parts
-of the model are compared: under tensor or pipeline parallelism those at the same place of their meshes; where every
-rank has a part of its own (FSDP), none. There, parts that step with one and the same gradient are seen, parts that
-never step, and, where the text turns the exchange off, steps before which nothing was reduced. In the source: a script
-that starts a process group and trains, with no wrapper, no library that wraps, and nothing that exchanges gradients or
-parameters; a model that stays outside while others are wrapped, trained on what not all ranks have alike; a forward
-pass that `no_sync()` covers, with its backward pass outside; a step in a round that `no_sync()` covers, or in which
-DDP's `require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is off; exchanges of gradients that are
-started with `async_op=True` and not all waited for; loops that average over a generator of parameters which something
-has gone through already; and hooks made in a loop that look up its variable only when they are called, so that all
-exchange the last one. Which line is to blame is looked for in a second run, line by line.
+what another's gave, in each parameter that was looked at and for its share of samples. A few steps, drawn by lot, are
+taken again with the task's network and the samples that each rank drew: what comes of every rank's has to be in what
+was stepped on. Only ranks that hold equal parts of the model are compared: under tensor or pipeline parallelism those
+at the same place of their meshes; where every rank has a part of its own (FSDP), none. There, parts that step with one
+and the same gradient are seen, parts that never step, and, where the text turns the exchange off, steps before which
+nothing was reduced. In the source: a script that starts a process group and trains, with no wrapper, no library that
+wraps, and nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped, trained
+on what not all ranks have alike; a forward pass that `no_sync()` covers, with its backward pass outside; a step in a
+round that `no_sync()` covers, or in which DDP's `require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is
+off; exchanges of gradients that are started with `async_op=True` and not all waited for; loops that average over a
+generator of parameters which something has gone through already; and hooks made in a loop that look up its variable
+only when they are called, so that all exchange the last one. Which line is to blame is looked for in a second run, line
+by line.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, first_known, place, ranks
 from grader.checks.rule import Hit
+from grader.checks.run.replica_comparison import compare_parameters
 from grader.model.audited_step import AuditedStep
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
@@ -43,7 +44,8 @@ def of_other_samples(
         trainers: whose gradients should be averaged; exchange: where they are exchanged, if that is known.
     """
     found = left_out(evidence)
-    if found is None:
+    # Replicas that come apart say more plainly what is wrong (GRAD007).
+    if found is None or compare_parameters(evidence.trace).difference is not None:
         return None
     whose = ranks(found.ranks).lower() if len(found.ranks) < len(trainers) else "one of the ranks"
     return Hit(
