@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.checks.run.loader_passes import passes_of
+from grader.checks.run.step_moments import first_apart
 from grader.model.dataset import PreparedDataset
 from grader.model.trace import RankTrace
 from grader.probe import events
@@ -47,8 +48,14 @@ def told_steps(workspace: Workspace, dataset: PreparedDataset) -> list[dict[str,
     told = sorted((one for r, path in enumerate(paths) for one in told_by(r, path)), key=lambda one: one["n"])
     if not told:
         return []
-    drawn = [_drawn(rank, dataset.num_train) for rank in read_trace(paths).ranks]
-    found = [one | {"samples": [_around(batches, one["n"]) for batches in drawn]} for one in told]
+    ranks = read_trace(paths).ranks
+    drawn = [_drawn(rank, dataset.num_train) for rank in ranks]
+    # Of a rank that skips a step, as one without a batch may, the next one is other ranks' step after that.
+    apart = first_apart(ranks)
+    if apart is None and len({len(rank.steps) for rank in ranks}) > 1:
+        apart = 0
+    together = [one for one in told if apart is None or one["n"] < apart]
+    found = [one | {"samples": [_around(batches, one["n"]) for batches in drawn]} for one in together]
     fitting = [one for one in found if _fits(one["samples"])]
     spread = max(1, -(-len(fitting) // MOST_STEPS))
     return fitting[::-spread][::-1]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from grader.evaluate.told_steps import told_steps
+from grader.model.dataset import PreparedDataset
+from grader.run.workspace import Workspace
 from tests.probe.warm_ranks import Ran
 
 TRAIN = """
@@ -85,3 +89,51 @@ def test_one_rank_tells_one_step_of_each_doubling_as_it_is(ranks: Callable[..., 
 )
 def test_others_are_not_told(ranks: Callable[..., Ran], model: str, step: str, lot: str) -> None:
     assert not told(ranks(script(model, step), lot=lot))
+
+
+DRAWN = """
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = nn.Linear(30, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.randn(640, 30))
+n = 0
+for x, in DataLoader(data, batch_size=8, sampler=DistributedSampler(data)):
+    model(x).square().mean().backward()
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+    n += 1
+    if n != SKIPPED or dist.get_rank() == 0:
+        optimizer.step()
+    optimizer.zero_grad()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("skipped", [0, 10])
+def test_steps_are_told_with_what_ranks_drew_for_them_while_they_step_together(
+    ranks: Callable[..., Ran], tmp_path: Path, skipped: int
+) -> None:
+    ran = ranks(DRAWN.replace("SKIPPED", str(skipped)), lot="drawn")
+    workspace = Workspace(tmp_path)
+    workspace.trace(0).parent.mkdir()
+    for rank in range(2):
+        (ran.output.parent / f"rank{rank}.trace").rename(workspace.trace(rank))
+    told = told_steps(workspace, PreparedDataset("", "", tmp_path, tmp_path, 640, 1, 1))
+    assert [step["n"].bit_length() for step in told if step["n"] < 8] == [3]
+    assert skipped == 0 or all(step["n"] < skipped for step in told)
+    assert skipped or len(told) >= 3
+    for step in told:
+        for rank, around in enumerate(step["samples"]):
+            of_step = [
+                list(batch.indices or ()) for batch in ran.ranks[rank].batches if batch.step == step["n"]
+            ]
+            assert around[0] == of_step
+            assert len(of_step[0]) == 8
+    assert not told_steps(workspace, PreparedDataset("", "", tmp_path, tmp_path, 641, 1, 1))
