@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from grader.evaluate.run_scoring import ScoringCache, ScoringRequest, fresh_network
-from grader.model.audited_step import AuditedStep
+from grader.model.audited_step import FEW, AuditedStep
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,8 +24,6 @@ WALL_S = 8.0
 """Time after which taking steps again is given up."""
 _ALIKE = 0.05
 """Size of what is a rank's own in its gradient, as a share of it: with less, its part can't be told from others'."""
-_FEW = 0.2
-"""Of a fair share: with less, the batches around are looked at, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,7 @@ def _audited(step: dict[str, Any], trainer: _Trainer) -> AuditedStep | None:
     for rank, around in enumerate(samples):
         # A batch that was drawn ahead is told of another step than the one that it is trained on in.
         for other in around[1:]:
-            if shares[0][rank] < _FEW * fair[rank] and other and min(map(min, other)) >= 0:
+            if shares[0][rank] < FEW * fair[rank] and other and min(map(min, other)) >= 0:
                 tried = list(own)
                 tried[rank] = trainer.gradient(other, names, stride)
                 again = _shares(stepped, tried)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+FEW = 0.2
+"""Of what a rank would have in an average: with less it has no part in it. Ranks of unequal batches have more."""
+
 
 @dataclass(frozen=True, slots=True)
 class AuditedStep:

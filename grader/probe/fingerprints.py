@@ -108,7 +108,7 @@ def _sums(tensors: Iterable[Any], *, doubled: bool) -> list[Any]:
             if tensor is None:
                 found.append(None)
                 continue
-            local = tensor.to_local() if is_sharded(tensor) else base.detach(tensor)
+            local = local_part(tensor)
             if local.is_sparse:
                 local = base.values(base.coalesce(local))
             flat = base.reshape(local, -1)

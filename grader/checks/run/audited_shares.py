@@ -8,12 +8,10 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, first_known, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.replica_comparison import compare_parameters
-from grader.model.audited_step import AuditedStep
+from grader.model.audited_step import FEW, AuditedStep
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
 
-FEW = 0.2
-"""Of what a rank would have in an average: with less it has no part in it. Ranks of unequal batches have more."""
 _CLEAR = 0.75
 """What may come of no rank's samples, for the parts of the others to mean something."""
 _FEWEST_STEPS = 3

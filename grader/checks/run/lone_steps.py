@@ -10,7 +10,7 @@ from collections import Counter
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit
-from grader.checks.run.audited_shares import FEW, of_other_samples
+from grader.checks.run.audited_shares import of_other_samples
 from grader.checks.run.average_shares import average_shares
 from grader.checks.run.end_counts import gradients_computed
 from grader.checks.run.equal_sums import contains, equal
@@ -27,6 +27,7 @@ from grader.checks.run.replica_comparison import (
 from grader.checks.source.averages_by_hand import cause_by_hand
 from grader.checks.source.causes import lines, scaled_by_rank
 from grader.checks.source.withheld_exchanges import withheld
+from grader.model.audited_step import FEW
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace, Step
 
