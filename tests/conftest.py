@@ -3,7 +3,8 @@
 `GRADER_REQUIRE_ALL=1` (CI sets it) turns a skipped test into a failed one, because there every part is installed.
 Only what the machine itself may lack (CUDA devices, further torch versions, a program that its system does not carry)
 may still be skipped. On a machine so slow that time runs out, tests of the outer ring that would begin after
-`GRADER_TESTS_UNTIL` (seconds of the epoch) are not begun, and named at the end.
+`GRADER_TESTS_UNTIL` (seconds of the epoch) are not begun, and named at the end; those that show once more what others
+have shown (`further`) not after `GRADER_FURTHER_UNTIL`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.twice import LIMITS
 
 # How fast inputs are made says something about the machine's other work, and nothing about what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,7 +83,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What has begun is never cut short; what would begin too late is left out."""
     outer = item.get_closest_marker("slow") or item.get_closest_marker("browser")
-    if outer and time.time() > float(os.environ.get("GRADER_TESTS_UNTIL", "inf")):
+    limits = LIMITS if item.get_closest_marker("further") else LIMITS[:1]
+    if outer and time.time() > min(float(os.environ.get(name, "inf")) for name in limits):
         pytest.skip(_NO_TIME)
 
 
