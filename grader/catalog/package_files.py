@@ -25,7 +25,7 @@ _RUNNING = ("launch", "probe", "run/runtimes", *_SCORING)
 # judges, and would make every rule a file that runs: of that, only what decides here is named.
 _DECIDING = (
     "pipeline.py",
-    "checks/run/traced_steps.py",
+    "checks/run/models/traced_steps.py",
     "evaluate/calibration.py",
     "evaluate/machine_watch.py",
     "evaluate/measured_run.py",

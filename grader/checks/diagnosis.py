@@ -26,7 +26,7 @@ from grader.checks.code_constants import code_tuple, unknown_codes
 from grader.checks.evidence import Evidence
 from grader.checks.needed_lines import in_own_names
 from grader.checks.rule_failures import failure_of
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.errors import GraderError
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding, Location, Severity

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from grader.checks.phrases import places
-from grader.checks.run.failed_hooks import lost_steps
-from grader.checks.run.replayed_steps import replays
-from grader.checks.run.sample_ledger import Ledger
-from grader.checks.run.script_ends import only_left
+from grader.checks.run.contradictions.failed_hooks import lost_steps
+from grader.checks.run.data.sample_ledger import Ledger
+from grader.checks.run.endings.script_ends import only_left
+from grader.checks.run.optimisation.replayed_steps import replays
 from grader.checks.source.script import Script
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from grader.catalog.scripts import NamedScript
 from grader.checks.lint import LintedScript, lint
 from grader.checks.source.script import syntax_problem
-from grader.checks.source.syntax_problem import CHECKED, SyntaxProblem
+from grader.checks.source.syntax.problem import CHECKED, SyntaxProblem
 from grader.model.finding import Finding
 from grader.model.submission import SourceFile, Submission
 from grader.readers import OverLimitError, ReadingLimits, read

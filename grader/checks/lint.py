@@ -14,8 +14,8 @@ from grader.checks.choice import Choice
 from grader.checks.rubric_step import RubricStep
 from grader.checks.rule import Hit, Rule, load_rules
 from grader.checks.rule_failures import failure_of, parted
-from grader.checks.source.noqa import Silenced
 from grader.checks.source.script import SYNTAX, Script, parse
+from grader.checks.source.syntax.noqa import Silenced
 from grader.checks.syntax_page import PAGE
 from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Finding, Severity

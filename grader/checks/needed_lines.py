@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from grader.checks.source.library_names import canonical
+from grader.checks.source.libraries.names import canonical
 from grader.model.syntax_tree import parse_text
 
 if TYPE_CHECKING:
     from grader.checks.source.script import Script
-    from grader.checks.source.syntax_tree import Tree
+    from grader.checks.source.syntax.tree import Tree
 
 START_GROUP = 'dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")'
 """Starts a group on GPUs and on CPUs."""

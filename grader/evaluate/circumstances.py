@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import fmean
 
-from grader.checks.run.step_times import StepTime, every_step_time
+from grader.checks.run.optimisation.step_times import StepTime, every_step_time
 from grader.model.dataset import PreparedDataset
 from grader.model.run import RunRecord
 from grader.model.trace import Trace

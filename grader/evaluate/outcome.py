@@ -10,8 +10,8 @@ from functools import cached_property
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.phrases import listed
-from grader.checks.run.replica_comparison import compare_finals, incomparable
-from grader.checks.run.score_reasons import reason_of
+from grader.checks.run.metrics.score_reasons import reason_of
+from grader.checks.run.models.replica_comparison import compare_finals, incomparable
 from grader.checks.source.script import Script
 from grader.evaluate.timing import Timing
 from grader.model.evaluation import ArtifactProblem, Evaluation

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from grader.checks.run.end_counts import end_count
-from grader.checks.run.loader_passes import passes_of, shard_of
+from grader.checks.run.data.loader_passes import passes_of, shard_of
+from grader.checks.run.endings.end_counts import end_count
 from grader.evaluate.circumstances import circumstances
 from grader.model.dataset import PreparedDataset
 from grader.model.run import RunRecord

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from grader.checks.run.failed_hooks import lost_steps
-from grader.checks.run.loader_passes import passes_of
-from grader.checks.run.parallel_layout import Layout
-from grader.checks.run.replayed_steps import replays
-from grader.checks.run.step_times import step_times
+from grader.checks.run.contradictions.failed_hooks import lost_steps
+from grader.checks.run.data.loader_passes import passes_of
+from grader.checks.run.models.parallel_layout import Layout
+from grader.checks.run.optimisation.replayed_steps import replays
+from grader.checks.run.optimisation.step_times import step_times
 from grader.model.trace import RankTrace, Step, Trace
 
 

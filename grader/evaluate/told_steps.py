@@ -11,8 +11,8 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
-from grader.checks.run.loader_passes import passes_of
-from grader.checks.run.step_moments import first_apart
+from grader.checks.run.data.loader_passes import passes_of
+from grader.checks.run.optimisation.step_moments import first_apart
 from grader.model.dataset import PreparedDataset
 from grader.model.trace import RankTrace
 from grader.probe import events

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence, SourceEvidence
-from grader.checks.run.failed_run import FailedRun
-from grader.checks.run.machine_faults import machine_fault
+from grader.checks.run.endings.failed_run import FailedRun
+from grader.checks.run.endings.machine_faults import machine_fault
 from grader.errors import InfraError
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.run.traced_steps import steps_to_trace
+from grader.checks.run.models.traced_steps import steps_to_trace
 from grader.errors import InfraError
 from grader.judging.attempt import Attempt
 from grader.model.grade import Verdict

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from grader.checks.run.step_times import evaluation_spans, every_step_time, step_times
+from grader.checks.run.optimisation.step_times import evaluation_spans, every_step_time, step_times
 from grader.evaluate.throughput import count_of
 from grader.judging.attempt import Attempt
 from grader.model.trace import RankTrace, Step

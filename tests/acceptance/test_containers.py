@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.catalog.tasks import load_task
-from grader.checks.run.first_difference import SEEN_AGAIN
+from grader.checks.run.models.first_difference import SEEN_AGAIN
 from grader.judging.attempt import Attempt
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline

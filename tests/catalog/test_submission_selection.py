@@ -178,7 +178,7 @@ def test_what_runs_and_what_judges_is_read_from_the_imports() -> None:
     [
         *("run/class_labels.py", "run/hash_order.py", "run/registry.py"),
         *("model/run_options.py", "model/attempt_facts.py"),
-        *("judging/second_look.py", "judging/attempt_folder.py", "checks/run/traced_steps.py"),
+        *("judging/second_look.py", "judging/attempt_folder.py", "checks/run/models/traced_steps.py"),
         *("evaluate/calibration.py", "evaluate/measured_run.py", "evaluate/timing.py"),
         *("evaluate/machine_watch.py", "evaluate/throughput.py"),
     ],

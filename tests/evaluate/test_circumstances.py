@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.checks.run.step_times import StepTime
+from grader.checks.run.optimisation.step_times import StepTime
 from grader.evaluate.circumstances import by_batch_size
 from grader.model.trace import Step
 

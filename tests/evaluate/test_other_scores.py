@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.checks.run.score_reasons import reason_of
+from grader.checks.run.metrics.score_reasons import reason_of
 from grader.evaluate.evaluator import Evaluator
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset

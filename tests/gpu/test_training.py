@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from grader.checks.run.replayed_steps import replays
+from grader.checks.run.optimisation.replayed_steps import replays
 from grader.model.run import Ending
 from tests.gpu import scripts
 from tests.gpu.conftest import RunOnGpu

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.run.replayed_steps import replays
+from grader.checks.run.optimisation.replayed_steps import replays
 from grader.probe import events
 from tests.probe.warm_ranks import Ran
 

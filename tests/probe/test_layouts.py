@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.checks.run.parallel_layout import Layout
-from grader.checks.run.replica_comparison import compare_gradients, in_parts_by_hand
+from grader.checks.run.models.parallel_layout import Layout
+from grader.checks.run.models.replica_comparison import compare_gradients, in_parts_by_hand
 from grader.model.trace import Trace
 from tests.probe.warm_ranks import Ran
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.run.epoch_partition import PartitionKind, epoch_partitions
-from grader.checks.run.sample_ledger import Ledger
+from grader.checks.run.data.epoch_partition import PartitionKind, epoch_partitions
+from grader.checks.run.data.sample_ledger import Ledger
 from grader.model.trace import Trace
 from tests.probe.warm_ranks import Ran
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.run.replica_comparison import compare_gradients, compare_parameters
+from grader.checks.run.models.replica_comparison import compare_gradients, compare_parameters
 from grader.model.trace import Trace
 from tests.probe.warm_ranks import Ran
 

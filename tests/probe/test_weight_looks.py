@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.checks.run.replica_comparison import compare_gradients, compare_parameters
+from grader.checks.run.models.replica_comparison import compare_gradients, compare_parameters
 from grader.model.trace import Trace
 from tests.probe.warm_ranks import Ran
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from grader.checks.lint import lint_script
 from grader.checks.rule_failures import parted
-from grader.checks.source.noqa import comments_by_line
 from grader.checks.source.script import parse
+from grader.checks.source.syntax.noqa import comments_by_line
 from grader.errors import UsageError
 from grader.evaluate import reported_metrics
 from grader.evaluate.plain_files import RefusedError

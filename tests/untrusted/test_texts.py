@@ -18,7 +18,7 @@ import pytest
 
 from grader.catalog.tasks import load_task
 from grader.checks.limited_reading import BEFORE_RUN, WAITED_FOR, lint_within, problem_within
-from grader.checks.source.syntax_problem import SyntaxProblem
+from grader.checks.source.syntax.problem import SyntaxProblem
 from grader.judging.attempt_folder import read_facts
 from grader.judging.judge import regrade
 from grader.model.grade import Verdict

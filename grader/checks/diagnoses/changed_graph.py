@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.checks.source.causes import branches_of_models, lines, static_graphs
 from grader.model.diagnosis import Diagnosis
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 
 from grader.checks.phrases import count, listed
-from grader.checks.run.failed_run import FailedRun
-from grader.checks.run.rank_failure import shown
+from grader.checks.run.endings.failed_run import FailedRun
+from grader.checks.run.endings.rank_failure import shown
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20

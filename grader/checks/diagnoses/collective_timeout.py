@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from grader.checks.run.failed_run import FailedRun
-from grader.checks.source.group_timeouts import group_timeouts
+from grader.checks.run.endings.failed_run import FailedRun
+from grader.checks.source.collectives.group_timeouts import group_timeouts
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 25

@@ -16,11 +16,11 @@ then `if stop.item(): break` on every rank.
 from __future__ import annotations
 
 from grader.checks.phrases import count, place, ranks, told_once
-from grader.checks.run.failed_run import FailedRun, named, positions_text
-from grader.checks.run.loop_divergence import exits, left_epoch, shorter_loop, stopped_training
-from grader.checks.source.early_exits import EarlyExits
-from grader.checks.source.shared_stops import decided_together
-from grader.checks.source.sums_on_one_rank import SumOnOneRank, sum_on_one_rank
+from grader.checks.run.endings.failed_run import FailedRun, named, positions_text
+from grader.checks.run.endings.loop_divergence import exits, left_epoch, shorter_loop, stopped_training
+from grader.checks.source.collectives.sums_on_one_rank import SumOnOneRank, sum_on_one_rank
+from grader.checks.source.ranks.early_exits import EarlyExits
+from grader.checks.source.ranks.shared_stops import decided_together
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 

@@ -17,8 +17,8 @@ import re
 from dataclasses import replace
 
 from grader.checks.phrases import at, place
-from grader.checks.run.empty_loaders import empty_loaders
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.data.empty_loaders import empty_loaders
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 60

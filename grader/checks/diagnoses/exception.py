@@ -14,7 +14,7 @@ Start with the rank that failed first.
 from __future__ import annotations
 
 from grader.checks.phrases import ranks
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 95

@@ -14,9 +14,9 @@ Call it on all ranks; put under the test only what one rank does alone, such as 
 from __future__ import annotations
 
 from grader.checks.phrases import ranks
-from grader.checks.run.failed_run import FailedRun, named, positions_text
-from grader.checks.run.rank_position import operation_name
-from grader.checks.run.stuck_ranks import guarded_ranks, stuck_ranks
+from grader.checks.run.endings.failed_run import FailedRun, named, positions_text
+from grader.checks.run.endings.rank_position import operation_name
+from grader.checks.run.endings.stuck_ranks import guarded_ranks, stuck_ranks
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 import ast
 
 from grader.checks.phrases import listed, ranks
-from grader.checks.run.failed_run import FailedRun, named, positions_text
-from grader.checks.run.rank_position import RankPosition
-from grader.checks.source.collectives import INIT
-from grader.checks.source.node_text import node_text
-from grader.checks.source.rank_paths import of_each_process
+from grader.checks.run.endings.failed_run import FailedRun, named, positions_text
+from grader.checks.run.endings.rank_position import RankPosition
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.files.rank_paths import of_each_process
+from grader.checks.source.syntax.node_text import node_text
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.run import Ending

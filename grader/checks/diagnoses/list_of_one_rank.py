@@ -13,9 +13,9 @@ under a test of the rank that has it, and send on what comes of it.
 
 from __future__ import annotations
 
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.checks.source.causes import stands_at
-from grader.checks.source.gathered_lists import filled_everywhere, read_unfilled
+from grader.checks.source.collectives.gathered_lists import filled_everywhere, read_unfilled
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 15

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 import re
 
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.checks.source.script import Script
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location

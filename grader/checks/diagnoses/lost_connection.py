@@ -13,7 +13,7 @@ were still in it.
 
 from __future__ import annotations
 
-from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.run.endings.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

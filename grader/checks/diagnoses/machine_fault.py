@@ -16,8 +16,8 @@ submission again.
 
 from __future__ import annotations
 
-from grader.checks.run.failed_run import FailedRun
-from grader.checks.run.machine_faults import machine_fault
+from grader.checks.run.endings.failed_run import FailedRun
+from grader.checks.run.endings.machine_faults import machine_fault
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 4

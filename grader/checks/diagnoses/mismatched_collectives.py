@@ -14,8 +14,8 @@ same length, decisions on values that all ranks share.
 from __future__ import annotations
 
 from grader.checks.phrases import ranks
-from grader.checks.run.failed_run import FailedRun, positions_text
-from grader.checks.run.rank_position import Fate
+from grader.checks.run.endings.failed_run import FailedRun, positions_text
+from grader.checks.run.endings.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

@@ -15,7 +15,7 @@ The same calls in the same order, with equal shapes; gather lengths first and pa
 from __future__ import annotations
 
 from grader.checks.phrases import ranks
-from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.run.endings.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 45

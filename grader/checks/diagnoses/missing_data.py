@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 from grader.checks.phrases import places
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 from grader.model.trace import Event
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.checks.phrases import at, place, places
-from grader.checks.run.failed_run import FailedRun
-from grader.checks.run.late_stops import NO_GROUP, stopped_without_group
-from grader.checks.source.ended_groups import advice_for
-from grader.checks.source.late_groups import moved_up
+from grader.checks.run.endings.failed_run import FailedRun
+from grader.checks.run.endings.late_stops import NO_GROUP, stopped_without_group
+from grader.checks.source.collectives.ended_groups import advice_for
+from grader.checks.source.collectives.late_groups import moved_up
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20

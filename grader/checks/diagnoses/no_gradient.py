@@ -18,10 +18,10 @@ import ast
 import re
 
 from grader.checks.phrases import place
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.checks.source.causes import went_backward
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 40

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 
 from grader.checks.phrases import ranks
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.checks.source.causes import kept_tensors, lines
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending

@@ -15,8 +15,8 @@ share, and add up the counts with `dist.all_reduce`.
 from __future__ import annotations
 
 from grader.checks.phrases import place, ranks
-from grader.checks.run.failed_run import FailedRun, named, positions_text
-from grader.checks.run.rank_position import RankPosition
+from grader.checks.run.endings.failed_run import FailedRun, named, positions_text
+from grader.checks.run.endings.rank_position import RankPosition
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.trace import RankTrace

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import ast
 
-from grader.checks.run.failed_run import FailedRun
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.run.endings.failed_run import FailedRun
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 80

@@ -14,9 +14,9 @@ Let all ranks run the same collectives to the end; end them with `dist.barrier()
 from __future__ import annotations
 
 from grader.checks.phrases import ranks
-from grader.checks.run.failed_run import FailedRun, positions_text
-from grader.checks.run.loop_divergence import shorter_loop
-from grader.checks.run.rank_position import Fate
+from grader.checks.run.endings.failed_run import FailedRun, positions_text
+from grader.checks.run.endings.loop_divergence import shorter_loop
+from grader.checks.run.endings.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 60

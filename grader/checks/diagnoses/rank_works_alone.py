@@ -16,8 +16,8 @@ from __future__ import annotations
 import ast
 
 from grader.checks.phrases import ranks
-from grader.checks.run.failed_run import FailedRun, positions_text
-from grader.checks.run.rank_position import Fate
+from grader.checks.run.endings.failed_run import FailedRun, positions_text
+from grader.checks.run.endings.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.run import Ending

@@ -12,9 +12,9 @@ Nothing makes the reader wait: ranks come to a line at different times, and the 
 
 from __future__ import annotations
 
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.checks.source.causes import stands_at
-from grader.checks.source.rank_files import read_too_early
+from grader.checks.source.files.rank_files import read_too_early
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 15

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import ast
 
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.checks.source.causes import stands_at
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 39

@@ -14,8 +14,8 @@ Call the training function directly and take rank and world size from torchrun's
 from __future__ import annotations
 
 from grader.checks.phrases import places, ranks
-from grader.checks.run.failed_run import FailedRun
-from grader.checks.run.rank_position import Fate
+from grader.checks.run.endings.failed_run import FailedRun
+from grader.checks.run.endings.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace

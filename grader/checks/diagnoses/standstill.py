@@ -12,7 +12,7 @@ Look at the line where it waits: who was to send, set or end what it waits for?
 
 from __future__ import annotations
 
-from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.run.endings.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

@@ -13,9 +13,9 @@ Fewer epochs, a loader that keeps up, all ranks sharing the data; or mend the li
 from __future__ import annotations
 
 from grader.checks.phrases import count
-from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.run.endings.failed_run import FailedRun, positions_text
 from grader.checks.source.causes import lines
-from grader.checks.source.stopping_rules import stopping_tests
+from grader.checks.source.optimisation.stopping_rules import stopping_tests
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

@@ -19,7 +19,7 @@ import re
 from dataclasses import replace
 
 from grader.checks.needed_lines import import_of
-from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.endings.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20

@@ -15,12 +15,12 @@ Give all ranks shards of one length (`DistributedSampler` pads or drops for that
 from __future__ import annotations
 
 from grader.checks.phrases import count, listed, place, ranks
-from grader.checks.run.dealt_rounds import EVEN, dealt_rounds
-from grader.checks.run.failed_run import FailedRun, named, positions_text
-from grader.checks.run.left_loops import uneven_loop
-from grader.checks.run.loop_divergence import left_epoch
-from grader.checks.run.step_moments import is_one_further
-from grader.checks.source.uneven_rounds import equal_rounds
+from grader.checks.run.data.dealt_rounds import EVEN, dealt_rounds
+from grader.checks.run.endings.failed_run import FailedRun, named, positions_text
+from grader.checks.run.endings.left_loops import uneven_loop
+from grader.checks.run.endings.loop_divergence import left_epoch
+from grader.checks.run.optimisation.step_moments import is_one_further
+from grader.checks.source.data.uneven_rounds import equal_rounds
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 36

@@ -19,11 +19,11 @@ import ast
 import re
 
 from grader.checks.phrases import count, listed
-from grader.checks.run.failed_run import FailedRun
-from grader.checks.run.unfinished_reductions import without_gradient
-from grader.checks.source.call_arguments import arguments_of
+from grader.checks.run.endings.failed_run import FailedRun
+from grader.checks.run.gradients.unfinished_reductions import without_gradient
+from grader.checks.source.calls.arguments import arguments_of
 from grader.checks.source.causes import lines
-from grader.checks.source.changing_models import chosen_by_chance
+from grader.checks.source.models.changing_models import chosen_by_chance
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 

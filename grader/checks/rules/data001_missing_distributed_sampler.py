@@ -62,28 +62,28 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, epochs, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, given_from_elsewhere
+from grader.checks.source.calls.calls_from_elsewhere import entry_on_every_rank, given_from_elsewhere
 from grader.checks.source.causes import lines
-from grader.checks.source.edits import Edits
-from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
-from grader.checks.source.equal_batches import equal_batches
-from grader.checks.source.joined_groups import in_group
-from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.orders_by_hand import orders_read, rows_of_own, whole_order
+from grader.checks.source.collectives.joined_groups import in_group
+from grader.checks.source.data.epoch_numbers import drawn_again, tell_epoch
+from grader.checks.source.data.equal_batches import equal_batches
+from grader.checks.source.data.loader_sharding import Shared
+from grader.checks.source.data.orders_by_hand import orders_read, rows_of_own, whole_order
+from grader.checks.source.data.share_causes import loader_at
+from grader.checks.source.ranks.written_ranks import held_name
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import loader_at
+from grader.checks.source.syntax.edits import Edits
 from grader.checks.source.training_loops import SAMPLER
-from grader.checks.source.written_ranks import held_name
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.epoch_partition import EpochPartition
-    from grader.checks.run.epoch_shards import EpochShards
-    from grader.checks.run.parallel_layout import Layout
-    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.data.epoch_partition import EpochPartition
+    from grader.checks.run.data.epoch_shards import EpochShards
+    from grader.checks.run.data.sample_ledger import Stream
+    from grader.checks.run.models.parallel_layout import Layout
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -215,8 +215,8 @@ def _fix(script: Script, loader: ast.Call, idle: list[ast.Call]) -> Fix | None:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which every rank drew (almost) the whole set."""
-    from grader.checks.run.epoch_partition import PartitionKind, epoch_partitions
-    from grader.checks.run.replica_comparison import in_parts_by_hand
+    from grader.checks.run.data.epoch_partition import PartitionKind, epoch_partitions
+    from grader.checks.run.models.replica_comparison import in_parts_by_hand
 
     judged: list[EpochPartition] = []
     for stream in evidence.ledger.training:

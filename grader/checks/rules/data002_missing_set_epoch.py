@@ -69,19 +69,19 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import CauseInText, lines
-from grader.checks.source.frozen_orders import drawn_once, frozen_in_training, frozen_orders
-from grader.checks.source.kept_epochs import cycled_loaders, stale_copies
-from grader.checks.source.missed_epochs import missed_epochs, takes_epoch, untold
-from grader.checks.source.orders_by_hand import divided, may_mix, orders_read
+from grader.checks.source.data.frozen_orders import drawn_once, frozen_in_training, frozen_orders
+from grader.checks.source.data.kept_epochs import cycled_loaders, stale_copies
+from grader.checks.source.data.missed_epochs import missed_epochs, takes_epoch, untold
+from grader.checks.source.data.orders_by_hand import divided, may_mix, orders_read
+from grader.checks.source.data.share_causes import dealt_anew, loader_at, own_cuts, own_seeds, seeded_by_epoch
+from grader.checks.source.data.untold_samplers import TELL, untold_samplers
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import dealt_anew, loader_at, own_cuts, own_seeds, seeded_by_epoch
-from grader.checks.source.untold_samplers import TELL, untold_samplers
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.data.sample_ledger import Stream
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -115,9 +115,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that met their samples in the same order in two or more epochs."""
-    from grader.checks.run.index_contents import dealt_again
-    from grader.checks.run.repeated_orders import dealt_once, never_renewed, repeated_epochs
-    from grader.checks.run.replayed_batches import given_besides, replayed_batches, replayed_hit
+    from grader.checks.run.data.index_contents import dealt_again
+    from grader.checks.run.data.repeated_orders import dealt_once, never_renewed, repeated_epochs
+    from grader.checks.run.data.replayed_batches import given_besides, replayed_batches, replayed_hit
 
     reasons: list[str] = []
     renewed: list[str] = []

@@ -48,11 +48,10 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, listed, place, ranks, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, names_rank
-from grader.checks.source.orders_by_hand import divided, orders_read
-from grader.checks.source.overlap_causes import overlap_cause
-from grader.checks.source.sampler_shares import wrong_shares
-from grader.checks.source.script import Script
-from grader.checks.source.share_causes import (
+from grader.checks.source.data.orders_by_hand import divided, orders_read
+from grader.checks.source.data.overlap_causes import overlap_cause
+from grader.checks.source.data.sampler_shares import wrong_shares
+from grader.checks.source.data.share_causes import (
     drawn_apart,
     over_samplers,
     own_cuts,
@@ -61,15 +60,16 @@ from grader.checks.source.share_causes import (
     seeds_by_rank,
     shares_of,
 )
-from grader.checks.source.untold_samplers import untold_samplers
+from grader.checks.source.data.untold_samplers import untold_samplers
+from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.epoch_partition import EpochPartition
-    from grader.checks.run.row_overlaps import RowOverlaps
-    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.data.epoch_partition import EpochPartition
+    from grader.checks.run.data.row_overlaps import RowOverlaps
+    from grader.checks.run.data.sample_ledger import Stream
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -90,7 +90,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which some ranks shared samples though each did not have everything."""
-    from grader.checks.run.epoch_partition import PartitionKind, epoch_partitions
+    from grader.checks.run.data.epoch_partition import PartitionKind, epoch_partitions
 
     copies = _worker_copies(evidence)
     if copies is not None:

@@ -52,19 +52,19 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, listed, place, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.foreign_samplers import foreign_samplers
-from grader.checks.source.rounded_counts import dealt_in_turn, rounded_counts
+from grader.checks.source.data.foreign_samplers import foreign_samplers
+from grader.checks.source.data.rounded_counts import dealt_in_turn, rounded_counts
+from grader.checks.source.data.share_causes import batch_cuts, cut_before, loader_at, own_cuts, whole_set
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import batch_cuts, cut_before, loader_at, own_cuts, whole_set
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.divided_parts import DividedParts
-    from grader.checks.run.epoch_partition import EpochPartition
-    from grader.checks.run.fed_samples import FedSamples
-    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.data.divided_parts import DividedParts
+    from grader.checks.run.data.epoch_partition import EpochPartition
+    from grader.checks.run.data.fed_samples import FedSamples
+    from grader.checks.run.data.sample_ledger import Stream
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -107,9 +107,9 @@ def _counts_ranks(script: Script, sampler: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag complete epochs that miss more than one global batch."""
-    from grader.checks.run.divided_parts import divided_parts
-    from grader.checks.run.epoch_partition import epoch_partitions
-    from grader.checks.run.fed_samples import unused_samples
+    from grader.checks.run.data.divided_parts import divided_parts
+    from grader.checks.run.data.epoch_partition import epoch_partitions
+    from grader.checks.run.data.fed_samples import unused_samples
 
     if unused := unused_samples(evidence):
         return flagged(_unused_hit(evidence, unused))
@@ -145,7 +145,7 @@ def _over_all(
     evidence: Evidence, stream: Stream, judged: tuple[EpochPartition, ...]
 ) -> tuple[Observation | None, str]:
     """No epoch ran to its end: what all of them together have drawn can still show that nothing is left out."""
-    from grader.checks.run.epoch_partition import PartitionKind, expected_size
+    from grader.checks.run.data.epoch_partition import PartitionKind, expected_size
 
     known = [d for d in judged if d.kind is not PartitionKind.UNKNOWN]
     if not known:
@@ -159,7 +159,7 @@ def _over_all(
 
 
 def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
-    from grader.checks.run.epoch_partition import PartitionKind
+    from grader.checks.run.data.epoch_partition import PartitionKind
 
     worst = max(lacking, key=lambda d: d.num_missing or 0)
     epoch, missing, expected = worst.epoch, worst.num_missing or 0, worst.num_expected or 0
@@ -270,7 +270,7 @@ def _unused_hit(evidence: Evidence, unused: tuple[FedSamples, ...]) -> Hit:
 
 
 def _missing(drawn: frozenset[int | str], expected: int) -> list[int | str]:
-    from grader.checks.run.epoch_shards import first
+    from grader.checks.run.data.epoch_shards import first
 
     gaps = (i for i in range(min(expected, 10**6)) if i not in drawn)
     return list(first([i for _, i in zip(range(8), gaps, strict=False)]))

@@ -62,18 +62,18 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, listed, place
 from grader.checks.phrases import ranks as ranks_of
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
-from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
+from grader.checks.source.data.rank_dependent_shares import bounds as literal_bounds
+from grader.checks.source.data.rank_dependent_shares import differs, last_takes_rest, made_apart
+from grader.checks.source.data.uneven_rounds import equal_rounds, runs_dry_alone, uneven_rounds
 from grader.checks.source.script import Script
-from grader.checks.source.uneven_rounds import equal_rounds, runs_dry_alone, uneven_rounds
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.epoch_shards import EpochShards
-    from grader.checks.run.left_loops import UnevenLoop
-    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.data.epoch_shards import EpochShards
+    from grader.checks.run.data.sample_ledger import Stream
+    from grader.checks.run.endings.left_loops import UnevenLoop
     from grader.model.trace import Trace
 
 SEVERITY = Severity.ERROR
@@ -145,9 +145,9 @@ def _source_hit(script: Script, node: ast.AST, seen_text: str, severity: Severit
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
-    from grader.checks.run.dealt_rounds import dealt_rounds
-    from grader.checks.run.early_leavers import skipped_step
-    from grader.checks.run.left_loops import uneven_loop
+    from grader.checks.run.data.dealt_rounds import dealt_rounds
+    from grader.checks.run.endings.early_leavers import skipped_step
+    from grader.checks.run.endings.left_loops import uneven_loop
 
     ranks = evidence.trace.trainers
     completed = evidence.finished
@@ -206,7 +206,7 @@ def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
 
     The other rank has taken all its steps, and so has this one: what it waits in belongs to one batch more.
     """
-    from grader.checks.run.step_moments import is_one_further
+    from grader.checks.run.optimisation.step_moments import is_one_further
     from grader.model.run import Ending
 
     dry = [s for s in epoch.shards if s.exhausted]
@@ -220,7 +220,7 @@ def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
 
 def _evened(trace: Trace) -> bool:
     """True when steps are equal after all (a cap by the script), or the replicas are at the end (`join()`)."""
-    from grader.checks.run.replica_comparison import compare_finals, equal_in_each_pass
+    from grader.checks.run.models.replica_comparison import compare_finals, equal_in_each_pass
 
     ranks = trace.trainers
     if len(ranks) < 2:
@@ -260,7 +260,7 @@ def _epoch_hit(evidence: Evidence, stream: Stream, epoch: EpochShards) -> Hit:
 
 
 def _loop_hit(evidence: Evidence, apart: UnevenLoop) -> Hit:
-    from grader.checks.run.left_loops import held_ranks
+    from grader.checks.run.endings.left_loops import held_ranks
 
     hit = _rounds_hit(evidence.script, apart.node, apart.sentence)
     waiting = [rank.rank for rank in held_ranks(evidence) if rank.rank not in apart.gone]

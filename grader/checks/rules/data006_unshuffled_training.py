@@ -66,17 +66,17 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.dataset_inputs import parts_of
-from grader.checks.source.orders_by_hand import may_mix
+from grader.checks.source.data.dataset_inputs import parts_of
+from grader.checks.source.data.orders_by_hand import may_mix
+from grader.checks.source.data.share_causes import loader_at, orders_of
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import loader_at, orders_of
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.label_shares import LabelShares
-    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.data.label_shares import LabelShares
+    from grader.checks.run.data.sample_ledger import Stream
 
 SEVERITY = Severity.HINT
 
@@ -179,9 +179,9 @@ def _is_none(script: Script, node: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag training streams whose shards only ever rise, and shares that were cut from an order by label."""
-    from grader.checks.run.index_contents import dealt_again
-    from grader.checks.run.label_shares import apart_by_label
-    from grader.checks.run.repeated_orders import never_renewed
+    from grader.checks.run.data.index_contents import dealt_again
+    from grader.checks.run.data.label_shares import apart_by_label
+    from grader.checks.run.data.repeated_orders import never_renewed
 
     apart = apart_by_label(evidence.trace)
     if apart is not None:

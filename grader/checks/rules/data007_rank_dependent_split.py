@@ -54,22 +54,22 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.call_arguments import arguments_of
+from grader.checks.source.calls.arguments import arguments_of
 from grader.checks.source.causes import lines
-from grader.checks.source.dataset_inputs import in_order, lists_files, orders_set, parts_of
-from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.random_generators import Seeding
+from grader.checks.source.data.dataset_inputs import in_order, lists_files, orders_set, parts_of
+from grader.checks.source.data.loader_sharding import Shared
+from grader.checks.source.data.seed_fixes import seeded_alike, together
+from grader.checks.source.data.share_causes import orders_of, salted
 from grader.checks.source.script import Script
-from grader.checks.source.seed_fixes import seeded_alike, together
-from grader.checks.source.seeds import Seeded, share_seed
-from grader.checks.source.share_causes import orders_of, salted
+from grader.checks.source.values.random_generators import Seeding
+from grader.checks.source.values.seeds import Seeded, share_seed
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.epoch_partition import EpochPartition
-    from grader.checks.run.split_membership import Disagreement, Leak
+    from grader.checks.run.data.epoch_partition import EpochPartition
+    from grader.checks.run.data.split_membership import Disagreement, Leak
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -211,9 +211,9 @@ def _in_getitem(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag sample sets that ranks do not agree on."""
-    from grader.checks.run.divided_parts import divided_parts
-    from grader.checks.run.epoch_partition import PartitionKind, epoch_partitions
-    from grader.checks.run.split_membership import different_roots, different_splits, leaks
+    from grader.checks.run.data.divided_parts import divided_parts
+    from grader.checks.run.data.epoch_partition import PartitionKind, epoch_partitions
+    from grader.checks.run.data.split_membership import different_roots, different_splits, leaks
 
     found = leaks(evidence.ledger)
     if found:

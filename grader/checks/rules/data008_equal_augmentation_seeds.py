@@ -60,12 +60,12 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import listed, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.dataset_inputs import parts_of
-from grader.checks.source.random_generators import Seeding
+from grader.checks.source.data.dataset_inputs import parts_of
+from grader.checks.source.data.seed_fixes import by_rank
 from grader.checks.source.script import Script
-from grader.checks.source.seed_fixes import by_rank
-from grader.checks.source.seeds import Seeded
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
+from grader.checks.source.values.random_generators import Seeding
+from grader.checks.source.values.seeds import Seeded
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
 

@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import UNKNOWN
 from grader.model.finding import Location, Severity
 from grader.model.fix import Fix
 
@@ -88,7 +88,7 @@ def _is_sampler(script: Script, node: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs that ended with the loader's own complaint."""
-    from grader.checks.run.exception_places import exception_places
+    from grader.checks.run.endings.exception_places import exception_places
 
     hit: list[int] = []
     where: list[Location] = []

@@ -43,14 +43,14 @@ from grader.model.finding import Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.empty_loaders import EmptyLoader
+    from grader.checks.run.data.empty_loaders import EmptyLoader
 
 SEVERITY = Severity.WARNING
 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag loaders that ran dry before their first batch."""
-    from grader.checks.run.empty_loaders import empty_loaders
+    from grader.checks.run.data.empty_loaders import empty_loaders
     from grader.model.run import Ending
 
     failed = evidence.record.ending is not Ending.COMPLETED

@@ -64,7 +64,7 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.shared_batches import BatchComparison
+    from grader.checks.run.data.shared_batches import BatchComparison
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -94,7 +94,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag models whose ranks met different samples in the same step."""
-    from grader.checks.run.shared_batches import compare_batches
+    from grader.checks.run.data.shared_batches import compare_batches
 
     layout = evidence.ledger.layout
     if layout.by_hand and not layout.divided:

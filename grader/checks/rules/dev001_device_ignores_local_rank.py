@@ -52,10 +52,9 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.cuda_indices import asks_current, device_numbers
-from grader.checks.source.device_pinning import OWN, PIN, pinning, placed_too_early, started_by_hand
-from grader.checks.source.literal_ranks import environment_writes
-from grader.checks.source.named_devices import (
+from grader.checks.source.devices.cuda_indices import asks_current, device_numbers
+from grader.checks.source.devices.device_pinning import OWN, PIN, pinning, placed_too_early, started_by_hand
+from grader.checks.source.devices.named_devices import (
     Named,
     device_choices,
     how_named,
@@ -64,9 +63,10 @@ from grader.checks.source.named_devices import (
     starts_cuda,
     told_by,
 )
-from grader.checks.source.replaced_defaults import replaced_on_ranks
+from grader.checks.source.ranks.literal_ranks import environment_writes
+from grader.checks.source.ranks.replaced_defaults import replaced_on_ranks
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax.nodes import start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition

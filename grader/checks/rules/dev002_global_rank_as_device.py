@@ -37,9 +37,9 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.cuda_indices import device_numbers
+from grader.checks.source.devices.cuda_indices import device_numbers
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax.nodes import start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

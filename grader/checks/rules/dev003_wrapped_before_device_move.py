@@ -50,11 +50,11 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.collectives import INIT
-from grader.checks.source.edits import Edits
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.devices.tensor_placement import Placement
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import DISPLAYS, ancestors, start, walk
-from grader.checks.source.tensor_placement import Placement
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import DISPLAYS, ancestors, start, walk
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition

@@ -47,10 +47,10 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.call_arguments import arguments_of
-from grader.checks.source.edits import Edits
-from grader.checks.source.rank_paths import of_others
+from grader.checks.source.calls.arguments import arguments_of
+from grader.checks.source.files.rank_paths import of_others
 from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax.edits import Edits
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 

@@ -55,10 +55,10 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, first_known, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.call_arguments import called_on
+from grader.checks.source.calls.arguments import called_on
+from grader.checks.source.devices.tensor_placement import MOVES, Placement
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS
-from grader.checks.source.tensor_placement import MOVES, Placement
+from grader.checks.source.syntax.nodes import FUNCTIONS
 from grader.checks.source.training_loops import Draw
 from grader.model.finding import EvidenceKind, Severity
 

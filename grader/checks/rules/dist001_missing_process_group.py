@@ -56,11 +56,11 @@ from typing import TYPE_CHECKING
 from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, count, first_known, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.collectives import ALL
-from grader.checks.source.late_groups import moved_up
-from grader.checks.source.missing_modules import may_form_group
+from grader.checks.source.calls.missing_modules import may_form_group
+from grader.checks.source.collectives.collective_calls import ALL
+from grader.checks.source.collectives.late_groups import moved_up
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax.nodes import start
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.precondition import Precondition

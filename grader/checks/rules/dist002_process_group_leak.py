@@ -48,22 +48,22 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
+from grader.checks.source.calls.missing_modules import may_set_up
 from grader.checks.source.causes import guarded_ends, lines
-from grader.checks.source.collectives import INIT
-from grader.checks.source.edits import Edits
-from grader.checks.source.ended_groups import advice_for, late_uses, trained_behind
-from grader.checks.source.guard_fixes import out_of_test
-from grader.checks.source.joined_groups import in_group, runs_alone
-from grader.checks.source.missing_modules import may_set_up
-from grader.checks.source.reaching_assignments import is_main_block, leaves
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.collectives.ended_groups import advice_for, late_uses, trained_behind
+from grader.checks.source.collectives.joined_groups import in_group, runs_alone
+from grader.checks.source.ranks.guard_fixes import out_of_test
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Function, start
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import Function, start
+from grader.checks.source.values.reaching_assignments import is_main_block, leaves
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.late_stops import LateStop
+    from grader.checks.run.endings.late_stops import LateStop
     from grader.model.trace import Group, RankTrace
 
 SEVERITY = Severity.HINT
@@ -147,8 +147,8 @@ def _function(script: Script, node: ast.AST) -> Function | None:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of a completed run that left their group to the interpreter's end."""
-    from grader.checks.run.late_stops import stopped_without_group
-    from grader.checks.run.script_ends import has_destroyed, trained_without_group
+    from grader.checks.run.endings.late_stops import stopped_without_group
+    from grader.checks.run.endings.script_ends import has_destroyed, trained_without_group
 
     begun = [r for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if not begun:

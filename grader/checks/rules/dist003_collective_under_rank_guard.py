@@ -55,9 +55,10 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
-from grader.checks.source.collectives import CollectiveCall
-from grader.checks.source.decorators import is_property
-from grader.checks.source.guard_fixes import (
+from grader.checks.source.calls.decorators import is_property
+from grader.checks.source.collectives.collective_calls import CollectiveCall
+from grader.checks.source.collectives.unmet_collectives import UnmetCollective, unmet_collectives
+from grader.checks.source.ranks.guard_fixes import (
     after_the_yield,
     asks,
     before_leaving,
@@ -66,16 +67,15 @@ from grader.checks.source.guard_fixes import (
     value_of_all,
     without_decorator,
 )
-from grader.checks.source.rank_sets import RankSet
+from grader.checks.source.ranks.rank_sets import RankSet
 from grader.checks.source.script import Script
-from grader.checks.source.unmet_collectives import UnmetCollective, unmet_collectives
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.stuck_ranks import StuckRank
+    from grader.checks.run.endings.stuck_ranks import StuckRank
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -201,7 +201,7 @@ def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag a run that stood still or broke off while some ranks were in a collective that a test keeps from others."""
     from grader.checks.run.call_counts import num_calls
-    from grader.checks.run.stuck_ranks import guarded_ranks, parted_by_test, stuck_ranks
+    from grader.checks.run.endings.stuck_ranks import guarded_ranks, parted_by_test, stuck_ranks
     from grader.model.run import Ending
 
     stuck = stuck_ranks(evidence)

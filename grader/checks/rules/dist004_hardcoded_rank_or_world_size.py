@@ -45,18 +45,18 @@ from typing import TYPE_CHECKING
 from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.cached_ranks import cached_ranks
 from grader.checks.source.causes import CauseInText, lines
-from grader.checks.source.collectives import INIT
-from grader.checks.source.early_ranks import asked_of_launcher, early_ranks
-from grader.checks.source.edits import Edits
-from grader.checks.source.joined_groups import in_group
-from grader.checks.source.literal_ranks import Literal, literals
-from grader.checks.source.own_ranks import START_ALL
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.collectives.joined_groups import in_group
+from grader.checks.source.ranks.cached_ranks import cached_ranks
+from grader.checks.source.ranks.early_ranks import asked_of_launcher, early_ranks
+from grader.checks.source.ranks.literal_ranks import Literal, literals
+from grader.checks.source.ranks.own_ranks import START_ALL
+from grader.checks.source.ranks.unset_variables import told_by_variables, unset_variables
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import UNKNOWN
 from grader.checks.source.training_loops import SAMPLER
-from grader.checks.source.unset_variables import told_by_variables, unset_variables
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 

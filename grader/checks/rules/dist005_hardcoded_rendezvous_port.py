@@ -47,12 +47,12 @@ from typing import TYPE_CHECKING
 from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.collectives import INIT
-from grader.checks.source.edits import Edits
-from grader.checks.source.literal_ranks import environment_writes, falls_back
-from grader.checks.source.own_ranks import needs_no_launcher
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.ranks.literal_ranks import environment_writes, falls_back
+from grader.checks.source.ranks.own_ranks import needs_no_launcher
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import start
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 

@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.own_ranks import needs_no_launcher, starts_of_ranks
+from grader.checks.source.ranks.own_ranks import needs_no_launcher, starts_of_ranks
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 

@@ -48,10 +48,10 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.collectives import INIT
-from grader.checks.source.edits import Edits
-from grader.checks.source.removed_apis import Removed, removed
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.libraries.removed_apis import Removed, removed
 from grader.checks.source.script import Script
+from grader.checks.source.syntax.edits import Edits
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 

@@ -66,19 +66,19 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loop
-from grader.checks.source.own_numbers import drawn_alike
+from grader.checks.source.collectives.sums_on_one_rank import sum_on_one_rank
+from grader.checks.source.data.uneven_rounds import runs_dry_alone
+from grader.checks.source.ranks.early_exits import EarlyExit, EarlyExits, leaves_a_loop
+from grader.checks.source.ranks.shared_stops import decided_together
 from grader.checks.source.script import Script
-from grader.checks.source.shared_stops import decided_together
-from grader.checks.source.sums_on_one_rank import sum_on_one_rank
-from grader.checks.source.syntax_nodes import loop_above
-from grader.checks.source.uneven_rounds import runs_dry_alone
+from grader.checks.source.syntax.nodes import loop_above
+from grader.checks.source.values.own_numbers import drawn_alike
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.early_leavers import EarlyLeaver
+    from grader.checks.run.endings.early_leavers import EarlyLeaver
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -163,7 +163,7 @@ def _together(script: Script, parting: EarlyExit) -> str:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs that stood still or broke because some ranks had left their training loop, or skipped a step."""
-    from grader.checks.run.early_leavers import early_leavers, skipped_step
+    from grader.checks.run.endings.early_leavers import early_leavers, skipped_step
     from grader.model.run import Ending
 
     if evidence.record.ending is Ending.COMPLETED:

@@ -49,20 +49,20 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
-from grader.checks.source.guard_fixes import value_of_some
-from grader.checks.source.node_text import node_text
-from grader.checks.source.own_decisions import own_decisions
-from grader.checks.source.rank_dependent_shares import in_order, is_unordered
-from grader.checks.source.ranks import Strength
+from grader.checks.source.data.rank_dependent_shares import in_order, is_unordered
+from grader.checks.source.ranks.guard_fixes import value_of_some
+from grader.checks.source.ranks.own_decisions import own_decisions
+from grader.checks.source.ranks.rank_expressions import Strength
 from grader.checks.source.script import Script
-from grader.checks.source.uneven_dicts import UnevenDicts
+from grader.checks.source.syntax.node_text import node_text
+from grader.checks.source.values.uneven_dicts import UnevenDicts
 from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.stuck_ranks import StuckRank
+    from grader.checks.run.endings.stuck_ranks import StuckRank
     from grader.model.run import Frame, RankRecord
 
 SEVERITY = Severity.ERROR
@@ -180,7 +180,7 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock or a crash in which ranks met in different collectives."""
     from grader.checks.run.call_counts import num_calls
-    from grader.checks.run.stuck_ranks import guarded_ranks, mismatch, parted_by_test, stuck_ranks
+    from grader.checks.run.endings.stuck_ranks import guarded_ranks, mismatch, parted_by_test, stuck_ranks
 
     stuck = stuck_ranks(evidence)
     if guarded_ranks(stuck) or parted_by_test(evidence):

@@ -39,13 +39,13 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.collectives import INIT
-from grader.checks.source.edits import Edits
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.ranks.spawned_numbers import number_taken_elsewhere
+from grader.checks.source.ranks.written_ranks import global_rank
 from grader.checks.source.script import Script
-from grader.checks.source.spawned_numbers import number_taken_elsewhere
-from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start, walk
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import UNKNOWN, name_of, start, walk
 from grader.checks.source.training_loops import SAMPLER
-from grader.checks.source.written_ranks import global_rank
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 

@@ -49,11 +49,11 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
-from grader.checks.source.call_sites import SPAWNS
-from grader.checks.source.edits import Edits
+from grader.checks.source.calls.sites import SPAWNS
+from grader.checks.source.ranks.spawned_numbers import is_namespace, number_taken_elsewhere
 from grader.checks.source.script import Script
-from grader.checks.source.spawned_numbers import is_namespace, number_taken_elsewhere
-from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 

@@ -84,7 +84,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _idle(evidence: Evidence) -> list[int]:
     """Ranks that never computed a gradient where others did; nothing where optimizers step, whose rules see more."""
-    from grader.checks.run.end_counts import gradients_computed
+    from grader.checks.run.endings.end_counts import gradients_computed
 
     if evidence.trace.trainers or not all(r.ended for r in evidence.trace.ranks):
         return []
@@ -93,7 +93,7 @@ def _idle(evidence: Evidence) -> list[int]:
 
 
 def _idle_hit(evidence: Evidence, idle: list[int]) -> Hit:
-    from grader.checks.run.end_counts import gradients_computed
+    from grader.checks.run.endings.end_counts import gradients_computed
 
     busy = [r.rank for r in evidence.trace.ranks if r.rank not in idle]
     return Hit(

@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.constant_rank_tests import constant_rank_tests
+from grader.checks.source.ranks.constant_rank_tests import constant_rank_tests
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 

@@ -48,8 +48,8 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
+from grader.checks.source.syntax.edits import Edits
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 

@@ -72,21 +72,21 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.count_fixes import brought_together, too_small
-from grader.checks.source.dropped_results import kept, kept_by
-from grader.checks.source.lightning_modules import logged_apart, told_devices
-from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.rank_files import read_too_early
+from grader.checks.source.collectives.dropped_results import kept, kept_by
+from grader.checks.source.data.loader_sharding import Shared
+from grader.checks.source.files.rank_files import read_too_early
+from grader.checks.source.libraries.lightning_modules import logged_apart, told_devices
+from grader.checks.source.metrics.count_fixes import brought_together, too_small
+from grader.checks.source.metrics.unreduced_counts import Unreduced, share_as_whole, unreduced
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import Draw
-from grader.checks.source.unreduced_counts import Unreduced, share_as_whole, unreduced
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.sample_ledger import Stream
-    from grader.checks.run.validation_passes import Parts
+    from grader.checks.run.data.sample_ledger import Stream
+    from grader.checks.run.metrics.validation_passes import Parts
     from grader.model.trace import Collective
 
 SEVERITY = Severity.WARNING
@@ -158,8 +158,8 @@ def _logged_apart(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag divided validation passes whose parts were never put together."""
-    from grader.checks.run import validation_passes as passes
-    from grader.checks.run.reported_counts import above_one, counted_instead
+    from grader.checks.run.metrics import validation_passes as passes
+    from grader.checks.run.metrics.reported_counts import above_one, counted_instead
 
     good: list[str] = []
     for stream in evidence.ledger.validation:
@@ -204,8 +204,8 @@ def _together(how: str) -> str:
 
 def _without_loaders(evidence: Evidence) -> Observation:
     """Batches that come from no loader: the model itself tells how many samples it was evaluated on."""
-    from grader.checks.run.evaluation_passes import unseen
-    from grader.checks.run.validation_passes import combined_after, evaluated, through_files
+    from grader.checks.run.metrics.evaluation_passes import unseen
+    from grader.checks.run.metrics.validation_passes import combined_after, evaluated, through_files
 
     total = evidence.num_validation
     told = evaluated(evidence.trace)
@@ -240,7 +240,7 @@ def _hit(
     met: tuple[Collective, ...],
     followed: str = "",
 ) -> Hit:
-    from grader.checks.run.validation_passes import in_vain
+    from grader.checks.run.metrics.validation_passes import in_vain
 
     epoch = parts[-1].epoch
     counts = {s.rank: s.num_samples for s in epoch.shards}

@@ -72,13 +72,13 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source import rank_dependent_shares as unequal
-from grader.checks.source.averaged_ratios import averaging, bent_before, means_of_batches, ratios_of
-from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.ratio_fixes import reduced_first
-from grader.checks.source.reduction_results import undivided
+from grader.checks.source.collectives.reduction_results import undivided
+from grader.checks.source.data import rank_dependent_shares as unequal
+from grader.checks.source.data.loader_sharding import Shared
+from grader.checks.source.metrics.averaged_ratios import averaging, bent_before, means_of_batches, ratios_of
+from grader.checks.source.metrics.ratio_fixes import reduced_first
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.syntax.nodes import name_of, walk
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
@@ -185,7 +185,7 @@ def _reported_as_sum(script: Script, reduction: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ratios that the source averages over shares which the run showed to be unequal."""
-    from grader.checks.run.validation_passes import combining, divided_passes
+    from grader.checks.run.metrics.validation_passes import combining, divided_passes
 
     hits = list(check_source(evidence.script))
     good = ""

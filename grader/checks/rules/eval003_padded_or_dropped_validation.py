@@ -48,16 +48,16 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_reached, verified
-from grader.checks.source.framework_words import ACCELERATE
+from grader.checks.source.libraries.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.left_out_samples import LeftOut
-    from grader.checks.run.sample_ledger import Stream
-    from grader.checks.run.validation_passes import Parts
+    from grader.checks.run.data.left_out_samples import LeftOut
+    from grader.checks.run.data.sample_ledger import Stream
+    from grader.checks.run.metrics.validation_passes import Parts
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("DATA007",)
@@ -151,9 +151,9 @@ def _is_sampler(script: Script, node: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation passes with samples left out (warning) or repeated (hint)."""
-    from grader.checks.run.evaluation_passes import unseen
-    from grader.checks.run.unmeasured_epochs import unmeasured_epochs
-    from grader.checks.run.validation_passes import divided_passes, same_part
+    from grader.checks.run.metrics.evaluation_passes import unseen
+    from grader.checks.run.metrics.unmeasured_epochs import unmeasured_epochs
+    from grader.checks.run.metrics.validation_passes import divided_passes, same_part
 
     if unmeasured_epochs(evidence) is not None:
         return not_reached(
@@ -204,8 +204,8 @@ def _whole(stream: Stream, mounted: int) -> list[str]:
 
 def _cut_short(evidence: Evidence) -> Hit | None:
     """A whole pass on one or more ranks whose loader drops the last batch."""
-    from grader.checks.run.left_out_samples import dropped
-    from grader.checks.run.validation_passes import divided_passes
+    from grader.checks.run.data.left_out_samples import dropped
+    from grader.checks.run.metrics.validation_passes import divided_passes
 
     for stream in evidence.ledger.validation:
         if divided_passes(evidence.ledger, stream):
@@ -226,7 +226,7 @@ def _cut_short(evidence: Evidence) -> Hit | None:
 
 def _counted_once(evidence: Evidence, padded: list[Parts]) -> bool:
     """Whether what is reported tells that repeated samples were left out before counting."""
-    from grader.checks.run.reported_counts import counted_out_of
+    from grader.checks.run.metrics.reported_counts import counted_out_of
 
     expected, drawn = padded[-1].num_expected or 0, padded[-1].epoch.num_drawn
     if counted_out_of(evidence, expected) and counted_out_of(evidence, drawn) is False:
@@ -243,7 +243,7 @@ def _counted_once(evidence: Evidence, padded: list[Parts]) -> bool:
 
 
 def _dropped(evidence: Evidence, stream: Stream, parts: list[Parts]) -> Hit:
-    from grader.checks.run.left_out_samples import why_left_out
+    from grader.checks.run.data.left_out_samples import why_left_out
 
     worst = max(parts, key=lambda p: p.num_missing or 0)
     cause = why_left_out(evidence, stream, worst)

@@ -64,7 +64,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.data.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
@@ -114,9 +114,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation streams that every rank went through in full."""
-    from grader.checks.run.replica_comparison import in_parts_by_hand
-    from grader.checks.run.validation_passes import divided_passes, same_part, whole_ranks
-    from grader.checks.run.validation_sets import scored_alike
+    from grader.checks.run.metrics.validation_passes import divided_passes, same_part, whole_ranks
+    from grader.checks.run.metrics.validation_sets import scored_alike
+    from grader.checks.run.models.replica_comparison import in_parts_by_hand
 
     good = ""
     for stream in evidence.ledger.validation:

@@ -62,18 +62,18 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.edits import Edits
-from grader.checks.source.networks import Holds
-from grader.checks.source.partial_forwards import PartialForward, partial_forward
-from grader.checks.source.rank_sets import RankSet
+from grader.checks.source.models.networks import Holds
+from grader.checks.source.models.partial_forwards import PartialForward, partial_forward
+from grader.checks.source.ranks.rank_sets import RankSet
 from grader.checks.source.script import Script
+from grader.checks.source.syntax.edits import Edits
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.stuck_ranks import StuckRank
+    from grader.checks.run.endings.stuck_ranks import StuckRank
     from grader.model.trace import Event, RankTrace, Wrap
 
 SEVERITY = Severity.ERROR
@@ -161,7 +161,7 @@ def _evaluates(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which some ranks evaluated a model with buffers through its wrapper while others did not."""
-    from grader.checks.run.evaluation_passes import through_wrapper
+    from grader.checks.run.metrics.evaluation_passes import through_wrapper
 
     stopped = _stopped(evidence)
     if stopped is not None:
@@ -194,7 +194,7 @@ def _stopped(evidence: Evidence) -> Hit | None:
 
     Such a pass never reached the network itself, so the trace has no evaluation to show for it.
     """
-    from grader.checks.run.stuck_ranks import stuck_ranks
+    from grader.checks.run.endings.stuck_ranks import stuck_ranks
 
     inside = [
         s

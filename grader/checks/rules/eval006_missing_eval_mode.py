@@ -74,25 +74,25 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, epochs, every, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.evaluation_mode import callers, mode_switches, reaches
-from grader.checks.source.left_in_evaluation import Left, left_in_evaluation
-from grader.checks.source.mode_fixes import (
+from grader.checks.source.calls.uncalled_methods import parentheses, uncalled
+from grader.checks.source.metrics.validation_loops import validations
+from grader.checks.source.models.evaluation_mode import callers, mode_switches, reaches
+from grader.checks.source.models.left_in_evaluation import Left, left_in_evaluation
+from grader.checks.source.models.mode_fixes import (
     back_to_training,
     gradients_named,
     in_evaluation_mode,
     without_gradients,
 )
-from grader.checks.source.networks import Holds
+from grader.checks.source.models.networks import Holds
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Loop
-from grader.checks.source.uncalled_methods import parentheses, uncalled
-from grader.checks.source.validation_loops import validations
+from grader.checks.source.syntax.nodes import Loop
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.training_modes import EvaluationModeSteps
+    from grader.checks.run.models.training_modes import EvaluationModeSteps
     from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -182,15 +182,15 @@ def _in_own_context(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps in evaluation mode, and validation passes in training mode (warnings) or with gradients (hint)."""
-    from grader.checks.run.training_modes import evaluation_mode_steps
+    from grader.checks.run.models.training_modes import evaluation_mode_steps
 
     asleep, look = evaluation_mode_steps(evidence), _look_at_validation(evidence)
     return look if asleep is None else flagged(_asleep_hit(asleep), *look.hits)
 
 
 def _look_at_validation(evidence: Evidence) -> Observation:
-    from grader.checks.run.evaluation_passes import during_validation, of_validations_size
-    from grader.checks.run.validation_modes import validated_in_training
+    from grader.checks.run.metrics.evaluation_passes import during_validation, of_validations_size
+    from grader.checks.run.metrics.validation_modes import validated_in_training
 
     training: dict[int, list[Event]] = {}
     graphs: dict[int, list[Event]] = {}
@@ -262,7 +262,7 @@ def _asleep_hit(found: EvaluationModeSteps) -> Hit:
 
 
 def _as_training(evidence: Evidence) -> Hit | None:
-    from grader.checks.run.evaluation_passes import validated_as_training
+    from grader.checks.run.metrics.evaluation_passes import validated_as_training
 
     found, site = validated_as_training(evidence)
     if not found:

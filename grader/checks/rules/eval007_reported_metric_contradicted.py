@@ -50,16 +50,16 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import told_once
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.kept_weights import kept_without_copy
-from grader.checks.source.repeated_sums import repeated_sums
-from grader.checks.source.reported_figures import FIGURES, computed_at, entries, share_of_right
+from grader.checks.source.collectives.repeated_sums import repeated_sums
+from grader.checks.source.files.kept_weights import kept_without_copy
+from grader.checks.source.metrics.reported_figures import FIGURES, computed_at, entries, share_of_right
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.metric_claims import MetricClaim
+    from grader.checks.run.metrics.metric_claims import MetricClaim
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = (
@@ -115,11 +115,11 @@ def _made_up(script: Script, value: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare every metric that is reported of the validation data with the trusted one."""
-    from grader.checks.run.evaluation_passes import unseen
-    from grader.checks.run.metric_claims import MetricClaim
-    from grader.checks.run.replica_comparison import replicas_differ
-    from grader.checks.run.saved_statistics import last_was_saved
-    from grader.checks.run.unmeasured_epochs import unmeasured_epochs
+    from grader.checks.run.metrics.evaluation_passes import unseen
+    from grader.checks.run.metrics.metric_claims import MetricClaim
+    from grader.checks.run.metrics.saved_statistics import last_was_saved
+    from grader.checks.run.metrics.unmeasured_epochs import unmeasured_epochs
+    from grader.checks.run.models.replica_comparison import replicas_differ
 
     made_up = list(check_source(evidence.script))
     if made_up and evidence.evaluation is not None and evidence.evaluation.reported is not None:
@@ -168,10 +168,10 @@ _STEPS = 10
 
 def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     """What is wrong with one metric's report, or a sentence that it is right."""
-    from grader.checks.run.claim_causes import claim_cause
-    from grader.checks.run.reported_epochs import claimed_epochs, saved_epochs, tolerance
-    from grader.checks.run.saved_statistics import other_statistics
-    from grader.checks.run.score_reasons import WHAT_TO_WRITE, reason_of
+    from grader.checks.run.metrics.claim_causes import claim_cause
+    from grader.checks.run.metrics.reported_epochs import claimed_epochs, saved_epochs, tolerance
+    from grader.checks.run.metrics.saved_statistics import other_statistics
+    from grader.checks.run.metrics.score_reasons import WHAT_TO_WRITE, reason_of
     from grader.model.evaluation import Change
 
     evaluation, metric, values, epochs = one.evaluation, one.metric, one.values, one.epochs

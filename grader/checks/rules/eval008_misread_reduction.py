@@ -69,33 +69,33 @@ from collections.abc import Iterable
 from grader.checks.phrases import told_once
 from grader.checks.rule import Hit
 from grader.checks.source.causes import lines
-from grader.checks.source.chosen_weights import chosen_by_own_share
-from grader.checks.source.dropped_results import unwaited
-from grader.checks.source.empty_results import empty_results
-from grader.checks.source.extreme_counts import extreme_of_counts
-from grader.checks.source.gathered_lists import all_parts, filled_everywhere, one_part_read, read_unfilled
-from grader.checks.source.half_reduced import half_reduced
-from grader.checks.source.node_text import node_text
-from grader.checks.source.reduction_fixes import (
+from grader.checks.source.collectives import gathered_lists
+from grader.checks.source.collectives.dropped_results import unwaited
+from grader.checks.source.collectives.empty_results import empty_results
+from grader.checks.source.collectives.reduction_fixes import (
     added_up,
     divided,
     for_all_ranks,
     in_the_foreground,
     on_what_is_kept,
 )
-from grader.checks.source.reduction_results import (
+from grader.checks.source.collectives.reduction_results import (
     divided_again,
     grows,
     read_elsewhere,
     reductions,
     undivided,
 )
-from grader.checks.source.repeated_sums import repeated_sums
+from grader.checks.source.collectives.repeated_sums import repeated_sums
+from grader.checks.source.files.chosen_weights import chosen_by_own_share
+from grader.checks.source.metrics.extreme_counts import extreme_of_counts
+from grader.checks.source.metrics.half_reduced import half_reduced
+from grader.checks.source.metrics.unweighted_meters import unweighted_meters
+from grader.checks.source.models.summed_state import summed_state
 from grader.checks.source.script import Script
-from grader.checks.source.summed_state import summed_state
-from grader.checks.source.syntax_nodes import VARIABLES, name_of
-from grader.checks.source.temporary_tensors import lost
-from grader.checks.source.unweighted_meters import unweighted_meters
+from grader.checks.source.syntax.node_text import node_text
+from grader.checks.source.syntax.nodes import VARIABLES, name_of
+from grader.checks.source.values.temporary_tensors import lost
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -139,22 +139,22 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 
 def _lists(script: Script) -> Iterable[Hit]:
-    for one in read_unfilled(script):
+    for one in gathered_lists.read_unfilled(script):
         in_choice = isinstance(script.names.tree(one.filled).parent.get(one.filled), ast.IfExp)
         yield Hit(
             message=f"{script.at(one.use)} uses {script.quote(one.filled)} on ranks that do not have it: "
             f"`{one.name}` ({script.at(one.call)}) fills the list of its `dst` alone.",
-            hint=filled_everywhere(script, one),
+            hint=gathered_lists.filled_everywhere(script, one),
             where=told_once((script.location(one.use), script.location(one.call))),
             # None stops the script; a list that was made on all ranks goes on with what was in it.
             severity=None if in_choice else Severity.ERROR,
         )
-    for one in one_part_read(script):
+    for one in gathered_lists.one_part_read(script):
         yield Hit(
             message=f"{script.at(one.call)} brings together what each rank counted over its own share, and "
             f"{script.quote(one.use)} at {script.at(one.use)} is all that is read of it: the part of one rank. The "
             "figure is that of one share, not of the whole.",
-            hint=all_parts(script, one),
+            hint=gathered_lists.all_parts(script, one),
             where=told_once((script.location(one.use), script.location(one.call))),
         )
 

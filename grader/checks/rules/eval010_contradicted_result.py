@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.result_causes import cause_of, places_in
+from grader.checks.source.metrics.result_causes import cause_of, places_in
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _hit(evidence: Evidence, said: str, answers: dict[str, Answer]) -> Hit:
 
 def _ranks_apart(evidence: Evidence, files: tuple[str, ...]) -> str:
     """Whether ranks stepped with one gradient, as a sentence after a space: where weights are wrong that says much."""
-    from grader.checks.run.replica_comparison import compare_gradients, incomparable
+    from grader.checks.run.models.replica_comparison import compare_gradients, incomparable
 
     if not any(file.endswith(_OF_WEIGHTS) for file in files) or incomparable(evidence.trace):
         return ""

@@ -53,15 +53,15 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.computed_preparation import by_own_share, computed_preparations
-from grader.checks.source.image_preparation import Preparation, preparations
-from grader.checks.source.random_preparation import random_validation
+from grader.checks.source.data.computed_preparation import by_own_share, computed_preparations
+from grader.checks.source.data.image_preparation import Preparation, preparations
+from grader.checks.source.data.random_preparation import random_validation
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.score_reasons import ScoreReason
+    from grader.checks.run.metrics.score_reasons import ScoreReason
     from grader.model.evaluation import OtherScore
 
 SEVERITY = Severity.WARNING
@@ -113,7 +113,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _look_at_score(evidence: Evidence) -> Observation:
-    from grader.checks.run.score_reasons import reason_of
+    from grader.checks.run.metrics.score_reasons import reason_of
 
     evaluation = evidence.evaluation
     if evaluation is None or not evaluation.validation:
@@ -166,7 +166,7 @@ def _place(script: Script, own: OtherScore) -> Preparation | None:
 
 def _hint(place: Preparation | None, own: OtherScore, other: OtherScore) -> str:
     """What to write for images as the task scores them."""
-    from grader.checks.run.score_reasons import in_range
+    from grader.checks.run.metrics.score_reasons import in_range
     from grader.model.evaluation import Change
 
     if other.change is Change.LAYOUT or own.black is None or own.white is None:

@@ -36,10 +36,10 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, weight_saves
-from grader.checks.source.constant_rank_tests import constant_rank_tests
-from grader.checks.source.renamed_weights import renamed_weights
-from grader.checks.source.saved_weights import BetterSave, name_as_asked, weights_alone
-from grader.checks.source.threaded_saves import saves_in_threads
+from grader.checks.source.files.renamed_weights import renamed_weights
+from grader.checks.source.files.saved_weights import BetterSave, name_as_asked, weights_alone
+from grader.checks.source.files.threaded_saves import saves_in_threads
+from grader.checks.source.ranks.constant_rank_tests import constant_rank_tests
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
 

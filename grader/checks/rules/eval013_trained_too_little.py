@@ -38,13 +38,13 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import epoch_counts, lines, rates_written
-from grader.checks.source.planned_epochs import cut_short, planned_epochs
-from grader.checks.source.strided_streams import strided_streams
+from grader.checks.source.data.strided_streams import strided_streams
+from grader.checks.source.optimisation.planned_epochs import cut_short, planned_epochs
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.learning_rates import LearningRateCurve
+    from grader.checks.run.optimisation.learning_rates import LearningRateCurve
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = (
@@ -80,9 +80,9 @@ _OWN_SETS = (
 
 def check_run(evidence: Evidence) -> Observation:
     """Say how long and how fast training went, where a target is missed."""
-    from grader.checks.run.learning_rates import curve, optimizer_places
-    from grader.checks.run.score_reasons import reason_of
-    from grader.checks.run.trace_contradictions import contradictions
+    from grader.checks.run.contradictions.trace_contradictions import contradictions
+    from grader.checks.run.metrics.score_reasons import reason_of
+    from grader.checks.run.optimisation.learning_rates import curve, optimizer_places
     from grader.model.run import Ending
 
     evaluation, script = evidence.evaluation, evidence.script

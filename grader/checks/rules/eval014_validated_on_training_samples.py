@@ -66,17 +66,17 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place, places
 from grader.checks.rule import Hit, Observation, flagged, verified
 from grader.checks.source.causes import lines
+from grader.checks.source.data.share_causes import data_of
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import data_of
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.call_site import Site
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.fed_samples import SharedSamples
-    from grader.checks.run.sample_ledger import Stream
-    from grader.checks.run.split_membership import Scored
+    from grader.checks.run.data.fed_samples import SharedSamples
+    from grader.checks.run.data.sample_ledger import Stream
+    from grader.checks.run.data.split_membership import Scored
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = ("DATA007",)
@@ -133,9 +133,9 @@ def _put_together(node: ast.AST) -> list[ast.expr]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs all of whose validation passes go over samples that were trained on."""
-    from grader.checks.run.evaluation_passes import unseen
-    from grader.checks.run.fed_samples import validation_samples
-    from grader.checks.run.split_membership import apart_by_split, scored_samples
+    from grader.checks.run.data.fed_samples import validation_samples
+    from grader.checks.run.data.split_membership import apart_by_split, scored_samples
+    from grader.checks.run.metrics.evaluation_passes import unseen
 
     read = list(check_source(evidence.script))
     if read:

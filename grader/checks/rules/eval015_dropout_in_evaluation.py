@@ -73,10 +73,10 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.constant_dropout import ConstantDropout, constant_dropouts
-from grader.checks.source.edits import Edits
-from grader.checks.source.node_text import node_text
+from grader.checks.source.models.constant_dropout import ConstantDropout, constant_dropouts
 from grader.checks.source.script import Script
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.node_text import node_text
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 

@@ -71,17 +71,17 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import every
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
+from grader.checks.source.calls.classes_as_values import named_by_path, used_as_value
 from grader.checks.source.causes import lines
-from grader.checks.source.classes_as_values import named_by_path, used_as_value
-from grader.checks.source.collectives import INIT
-from grader.checks.source.gradient_causes import WRAP, made_here
-from grader.checks.source.late_bound_hooks import late_bound_hook
-from grader.checks.source.late_waits import late_wait
-from grader.checks.source.outside_models import trained_outside
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.gradients.causes import WRAP, made_here
+from grader.checks.source.gradients.late_bound_hooks import late_bound_hook
+from grader.checks.source.gradients.late_waits import late_wait
+from grader.checks.source.gradients.withheld_exchanges import withheld
+from grader.checks.source.models.outside_models import trained_outside
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import DDP
-from grader.checks.source.used_up_generators import used_up
-from grader.checks.source.withheld_exchanges import withheld
+from grader.checks.source.values.used_up_generators import used_up
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -141,19 +141,19 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
-    from grader.checks.run.exchanges import sent_nothing
-    from grader.checks.run.gradient_differences import gradient_difference
-    from grader.checks.run.lone_steps import alone, beside_equal_gradients, twins
-    from grader.checks.run.model_parts import along_copies, copies, idle_parts, no_copies
-    from grader.checks.run.replica_comparison import (
+    from grader.checks.run.gradients.exchanges import sent_nothing
+    from grader.checks.run.gradients.gradient_differences import gradient_difference
+    from grader.checks.run.gradients.lone_steps import alone, beside_equal_gradients, twins
+    from grader.checks.run.gradients.sharded_exchanges import unreduced, whole_tensors_apart
+    from grader.checks.run.gradients.unfinished_reductions import unfinished
+    from grader.checks.run.models.model_parts import along_copies, copies, idle_parts, no_copies
+    from grader.checks.run.models.replica_comparison import (
         compare_gradients,
         compare_parameters,
         in_parts_by_hand,
         incomparable,
     )
-    from grader.checks.run.sharded_exchanges import unreduced, whole_tensors_apart
-    from grader.checks.run.step_moments import first_apart
-    from grader.checks.run.unfinished_reductions import unfinished
+    from grader.checks.run.optimisation.step_moments import first_apart
     from grader.model.run import Ending
 
     active = evidence.trace.trainers

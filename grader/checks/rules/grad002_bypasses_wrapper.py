@@ -57,15 +57,15 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.bare_models import bare_returns, wrapper_around
 from grader.checks.source.causes import lines, stands_at
-from grader.checks.source.edits import Edits
-from grader.checks.source.forwarding_wrappers import around_the_wrapper, forwarded_calls
-from grader.checks.source.functional_passes import THROUGH_THE_WRAPPER, functional_passes, goes_around
-from grader.checks.source.handed_before_wrap import handed_before_wrap
+from grader.checks.source.models.bare_models import bare_returns, wrapper_around
+from grader.checks.source.models.forwarding_wrappers import around_the_wrapper, forwarded_calls
+from grader.checks.source.models.functional_passes import THROUGH_THE_WRAPPER, functional_passes, goes_around
+from grader.checks.source.models.handed_before_wrap import handed_before_wrap
+from grader.checks.source.ranks.written_ranks import held_name
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
-from grader.checks.source.written_ranks import held_name
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -209,7 +209,7 @@ def _before_the_wrap(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag inner forward passes in training, where they left gradients different."""
-    from grader.checks.run.replica_comparison import compare_gradients, sharded
+    from grader.checks.run.models.replica_comparison import compare_gradients, sharded
 
     wraps = [w for r in evidence.trace.ranks for w in r.wraps if w.kind in _WRAPPERS]
     if not wraps or sharded(evidence.trace):

@@ -51,7 +51,7 @@ from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import ancestors
+from grader.checks.source.syntax.nodes import ancestors
 from grader.checks.source.training_loops import OTHER_WRAPPERS
 from grader.model.finding import Severity
 

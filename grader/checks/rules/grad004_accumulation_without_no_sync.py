@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax.nodes import start
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -156,7 +156,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag several exchanging backward passes per step."""
     from statistics import median
 
-    from grader.checks.run.replica_comparison import sharded
+    from grader.checks.run.models.replica_comparison import sharded
 
     active = [r for r in evidence.trace.trainers if any(w.kind == "ddp" for w in r.wraps)]
     if not active or sharded(evidence.trace):

@@ -59,9 +59,9 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import walk
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import walk
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 

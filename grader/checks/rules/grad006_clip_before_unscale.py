@@ -64,14 +64,14 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.call_arguments import called_on
+from grader.checks.source.calls.arguments import called_on
+from grader.checks.source.calls.uncalled_methods import parentheses, uncalled
 from grader.checks.source.causes import lines
-from grader.checks.source.cleared_gradients import steps_on_cleared
-from grader.checks.source.edits import Edits
-from grader.checks.source.gradient_clipping import scaled_clips
+from grader.checks.source.gradients.cleared_gradients import steps_on_cleared
+from grader.checks.source.gradients.clipping import scaled_clips
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Loop, ancestors, start
-from grader.checks.source.uncalled_methods import parentheses, uncalled
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import Loop, ancestors, start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -258,7 +258,7 @@ def _is_scaled(script: Script, backward: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps that found nothing, and those after which no backward pass began with cleared gradients."""
-    from grader.checks.run.gradient_clearing import cleared_early, never_cleared, stepped_on_nothing
+    from grader.checks.run.gradients.gradient_clearing import cleared_early, never_cleared, stepped_on_nothing
 
     bare = stepped_on_nothing(evidence)
     if bare:
@@ -283,7 +283,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _seen_scaled(evidence: Evidence) -> Observation | None:
     """What a run says of clips that the text finds ahead of their scale's division; None where it says nothing."""
-    from grader.checks.run.loss_origins import loss_origin
+    from grader.checks.run.gradients.loss_origins import loss_origin
 
     hit = next(iter(_clipped_scaled_by_hand(evidence.script)), None)
     made = loss_origin(evidence.trace) if hit is not None else None

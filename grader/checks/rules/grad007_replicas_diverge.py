@@ -60,18 +60,18 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, every, listed, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.lone_steps import LoneStep, lone_steps
-from grader.checks.source.optimizer_changes import LoneChange, lone_optimizer_changes
+from grader.checks.source.gradients.lone_steps import LoneStep, lone_steps
+from grader.checks.source.models.unsent_weights import shards_of_different_models, wrapped_unsent
+from grader.checks.source.models.weight_changes import BEFORE_THE_WRAP, weight_changes
+from grader.checks.source.optimisation.optimizer_changes import LoneChange, lone_optimizer_changes
 from grader.checks.source.script import Script
-from grader.checks.source.unsent_weights import shards_of_different_models, wrapped_unsent
-from grader.checks.source.weight_changes import BEFORE_THE_WRAP, weight_changes
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.divergence_causes import DriftCause
-    from grader.checks.run.replica_comparison import Comparison
+    from grader.checks.run.models.divergence_causes import DriftCause
+    from grader.checks.run.models.replica_comparison import Comparison
     from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
@@ -129,10 +129,10 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
-    from grader.checks.run import replica_comparison as replicas
-    from grader.checks.run.divergence_causes import divergence_cause
-    from grader.checks.run.initial_shards import different_models
-    from grader.checks.run.model_parts import copies, no_copies
+    from grader.checks.run.models import replica_comparison as replicas
+    from grader.checks.run.models.divergence_causes import divergence_cause
+    from grader.checks.run.models.initial_shards import different_models
+    from grader.checks.run.models.model_parts import copies, no_copies
 
     if replicas.incomparable(evidence.trace):
         apart = different_models(evidence)
@@ -165,7 +165,7 @@ def _at_end(
     pairs: Iterable[tuple[RankTrace, RankTrace]], during: Comparison
 ) -> dict[tuple[int, int], list[str]] | None:
     """Two ranks that hold equal parts → names of parameters that differ at the end; None where it can't be told."""
-    from grader.checks.run.replica_comparison import compare_finals
+    from grader.checks.run.models.replica_comparison import compare_finals
 
     found: dict[tuple[int, int], list[str]] = {}
     comparable = False

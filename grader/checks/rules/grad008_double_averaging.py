@@ -57,24 +57,24 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.average_fixes import divided
-from grader.checks.source.averages_by_hand import misplaced
 from grader.checks.source.causes import lines
-from grader.checks.source.double_wraps import COSTS, ONCE, wrapped_again
-from grader.checks.source.gradient_averaging import Average
-from grader.checks.source.gradient_causes import never_true, scaled_hooks, surely_wrapped
-from grader.checks.source.scalar_means import scalar_means
+from grader.checks.source.gradients.average_fixes import divided
+from grader.checks.source.gradients.averages_by_hand import misplaced
+from grader.checks.source.gradients.averaging import Average
+from grader.checks.source.gradients.causes import never_true, scaled_hooks, surely_wrapped
+from grader.checks.source.gradients.scalar_means import scalar_means
+from grader.checks.source.gradients.sharded_gradients import adds_parts
+from grader.checks.source.gradients.summed_again import summed_again
+from grader.checks.source.gradients.summing_hooks import summing_hooks
+from grader.checks.source.models.double_wraps import COSTS, ONCE, wrapped_again
 from grader.checks.source.script import Script
-from grader.checks.source.sharded_gradients import adds_parts
-from grader.checks.source.summed_again import summed_again
-from grader.checks.source.summing_hooks import summing_hooks
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.line_changes import Scale
+    from grader.checks.run.models.line_changes import Scale
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -223,9 +223,9 @@ def _hit(script: Script, average: Average, what: str, hint: str, fix: Fix | None
 
 def check_run(evidence: Evidence) -> Observation:
     """Confirm that the collectives which the text is flagged for were called while steps were taken."""
-    from grader.checks.run.double_wraps import double_wrap
-    from grader.checks.run.line_changes import scale
-    from grader.checks.run.scaled_losses import scaled_loss
+    from grader.checks.run.gradients.scaled_losses import scaled_loss
+    from grader.checks.run.models.double_wraps import double_wrap
+    from grader.checks.run.models.line_changes import scale
 
     if not (active := evidence.trace.trainers):
         return not_observable("No optimizer steps were seen.")
@@ -273,7 +273,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _off_the_mean(seen: Scale, world_size: int) -> Hit:
     """An average by hand that is no mean, as a second look saw it."""
-    from grader.checks.run.first_difference import SEEN_AGAIN
+    from grader.checks.run.models.first_difference import SEEN_AGAIN
 
     return Hit(
         message=f"{SEEN_AGAIN} the gradients that the first step used were {seen.factor:.3g} times the mean of what "

@@ -52,10 +52,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.call_arguments import arguments_of, keyword_value
+from grader.checks.source.calls.arguments import arguments_of, keyword_value
+from grader.checks.source.models.wrapped_model_changes import before_wrap, retyped
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_tree import Tree
-from grader.checks.source.wrapped_model_changes import before_wrap, retyped
+from grader.checks.source.syntax.tree import Tree
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -255,8 +255,8 @@ def _converted(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag modules inside DDP whose parameters are no longer those that were wrapped."""
-    from grader.checks.run.changed_models import changed_models, exchange_stopped
-    from grader.checks.run.replica_comparison import sharded
+    from grader.checks.run.models.changed_models import changed_models, exchange_stopped
+    from grader.checks.run.models.replica_comparison import sharded
 
     if sharded(evidence.trace):
         return not_observable("The model is sharded, not wrapped in DDP.")

@@ -149,8 +149,8 @@ def _reads_by_name(script: Script, owner: ast.ClassDef) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about gradients that never came."""
-    from grader.checks.run.exception_places import exception_places
-    from grader.checks.run.unfinished_reductions import COMPLAINT, without_gradient
+    from grader.checks.run.endings.exception_places import exception_places
+    from grader.checks.run.gradients.unfinished_reductions import COMPLAINT, without_gradient
 
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:

@@ -57,9 +57,9 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import name_of, start
 from grader.checks.source.training_loops import SHARDING
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -219,8 +219,8 @@ def _sharded_later(script: Script, optimizer: ast.Call, owners: list[ast.expr]) 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks whose optimizers never met a gradient."""
-    from grader.checks.run.gradient_clearing import stepped_on_nothing
-    from grader.checks.run.unheld_parameters import left_out
+    from grader.checks.run.gradients.gradient_clearing import stepped_on_nothing
+    from grader.checks.run.models.unheld_parameters import left_out
 
     if stepped_on_nothing(evidence):
         return not_observable("Gradients were cleared before the steps, so none was seen at any of them.")
@@ -246,7 +246,7 @@ def check_run(evidence: Evidence) -> Observation:
 def _of_others(
     evidence: Evidence, empty: list[RankTrace], looked: list[tuple[RankTrace, Step]], passes: int
 ) -> Hit:
-    from grader.checks.run.parallel_layout import sharding_wraps
+    from grader.checks.run.models.parallel_layout import sharding_wraps
 
     step = next(s for o, s in looked if o is empty[0])
     site = first_known([s.site for r in empty for s in r.steps])

@@ -56,9 +56,9 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.discarded_gradients import clear_once, cleared_each_round, other_use
-from grader.checks.source.framework_words import ACCELERATE
-from grader.checks.source.loss_divisors import changes_gradients, never_divides, wrong_divisors
+from grader.checks.source.gradients.discarded_gradients import clear_once, cleared_each_round, other_use
+from grader.checks.source.gradients.loss_divisors import changes_gradients, never_divides, wrong_divisors
+from grader.checks.source.libraries.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 
@@ -192,7 +192,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _divided(evidence: Evidence) -> Observation:
     """Whether the losses of several micro-batches were divided before they added up."""
-    from grader.checks.run.loss_origins import loss_origin
+    from grader.checks.run.gradients.loss_origins import loss_origin
 
     made = loss_origin(evidence.trace)
     if made is None or made.reduction != "mean" or made.num_backwards < 2 or not made.batches_each:

@@ -53,11 +53,11 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.average_fixes import clip_later
-from grader.checks.source.gradient_clipping import after_backward, clipping_hooks, step_above
+from grader.checks.source.gradients.average_fixes import clip_later
+from grader.checks.source.gradients.clipping import after_backward, clipping_hooks, step_above
+from grader.checks.source.gradients.sharded_gradients import OwnNorm, norms_of_own_parts
 from grader.checks.source.script import Script
-from grader.checks.source.sharded_gradients import OwnNorm, norms_of_own_parts
-from grader.checks.source.syntax_nodes import ancestors, start
+from grader.checks.source.syntax.nodes import ancestors, start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

@@ -49,7 +49,7 @@ from collections.abc import Iterable
 
 from grader.checks.rule import Hit
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

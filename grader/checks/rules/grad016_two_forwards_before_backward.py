@@ -52,7 +52,7 @@ from collections.abc import Iterable
 
 from grader.checks.rule import Hit
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import ancestors, start, walk
+from grader.checks.source.syntax.nodes import ancestors, start, walk
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

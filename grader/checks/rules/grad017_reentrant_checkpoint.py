@@ -51,9 +51,9 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -103,7 +103,7 @@ def _flag(script: Script, call: ast.Call, name: str) -> object:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about a parameter that came twice."""
-    from grader.checks.run.exception_places import exception_places
+    from grader.checks.run.endings.exception_places import exception_places
 
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:

@@ -57,7 +57,7 @@ _RATIO = 1.25
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which most steps average over clearly unequal numbers of samples."""
-    from grader.checks.run.replica_comparison import compare_gradients, sharded
+    from grader.checks.run.models.replica_comparison import compare_gradients, sharded
 
     active = evidence.trace.trainers
     if len(active) < 2 or sharded(evidence.trace):

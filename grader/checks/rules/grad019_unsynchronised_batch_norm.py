@@ -70,8 +70,8 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.apart_statistics import apart, brings_together, send_before
 from grader.checks.source.causes import lines
+from grader.checks.source.models.apart_statistics import apart, brings_together, send_before
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 
@@ -98,7 +98,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _kept_apart(evidence: Evidence) -> Hit | None:
     """Ranks that put the metrics of their parts together, each with running statistics of its own."""
-    from grader.checks.run.validation_passes import combining, divided_passes
+    from grader.checks.run.metrics.validation_passes import combining, divided_passes
 
     script, ledger = evidence.script, evidence.ledger
     active = evidence.trace.trainers

@@ -59,9 +59,9 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.framework_words import Words
+from grader.checks.source.libraries.framework_words import Words
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax.nodes import start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

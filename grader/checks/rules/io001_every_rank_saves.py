@@ -55,18 +55,18 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, listed, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
-from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
+from grader.checks.source.calls.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.causes import lines, stands_at
-from grader.checks.source.collectives import INIT
-from grader.checks.source.constant_rank_tests import constant_rank_tests
-from grader.checks.source.edits import Edits
-from grader.checks.source.file_writes import appends, checkpoints, files
-from grader.checks.source.main_rank_blocks import put_under_main_rank
-from grader.checks.source.rank_paths import same_for_all
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.files.file_writes import appends, checkpoints, files
+from grader.checks.source.files.rank_paths import same_for_all
+from grader.checks.source.files.shared_appends import added_by_all, in_turn, together
+from grader.checks.source.files.writes_after_group import written_after_group
+from grader.checks.source.ranks.constant_rank_tests import constant_rank_tests
+from grader.checks.source.ranks.main_rank_blocks import put_under_main_rank
 from grader.checks.source.script import Script
-from grader.checks.source.shared_appends import added_by_all, in_turn, together
-from grader.checks.source.syntax_nodes import name_of, start
-from grader.checks.source.writes_after_group import written_after_group
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import name_of, start
 from grader.model.call_site import Site
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -162,7 +162,7 @@ def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]])
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag checkpoints that two or more ranks wrote, to the same path (error) or each to one of its own (warning)."""
-    from grader.checks.run.replica_comparison import in_parts_by_hand, sharded
+    from grader.checks.run.models.replica_comparison import in_parts_by_hand, sharded
     from grader.checks.run.written_files import copies, writers
 
     wrote = writers(evidence)

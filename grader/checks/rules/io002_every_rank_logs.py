@@ -52,15 +52,15 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, every, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
-from grader.checks.source.call_arguments import arguments_of, keyword_value
-from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
-from grader.checks.source.edits import Edits
-from grader.checks.source.main_rank_blocks import put_under_main_rank
-from grader.checks.source.muted_output import LOG_METHODS, is_logger, logs_by_rank, prints_by_rank
-from grader.checks.source.reaching_assignments import leaves
+from grader.checks.source.calls.arguments import arguments_of, keyword_value
+from grader.checks.source.calls.calls_from_elsewhere import entry_on_every_rank, said_of_entry
+from grader.checks.source.ranks.main_rank_blocks import put_under_main_rank
+from grader.checks.source.ranks.muted_output import LOG_METHODS, is_logger, logs_by_rank, prints_by_rank
+from grader.checks.source.ranks.written_ranks import global_rank
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import ancestors, start
-from grader.checks.source.written_ranks import global_rank
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import ancestors, start
+from grader.checks.source.values.reaching_assignments import leaves
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition

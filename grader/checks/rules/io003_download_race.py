@@ -53,18 +53,18 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
-from grader.checks.source.call_arguments import keyword_value
+from grader.checks.source.calls.arguments import keyword_value
+from grader.checks.source.calls.uncalled_methods import meeting, uncalled_between
 from grader.checks.source.causes import stands_at
-from grader.checks.source.collectives import INIT
-from grader.checks.source.early_opens import EarlyOpen, opened_early
-from grader.checks.source.edits import Edits
-from grader.checks.source.joined_groups import in_group
-from grader.checks.source.rank_order import in_turn, main_waits, under_lock
-from grader.checks.source.rank_sets import RankSet
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.collectives.joined_groups import in_group
+from grader.checks.source.data.early_opens import EarlyOpen, opened_early
+from grader.checks.source.ranks.rank_order import in_turn, main_waits, under_lock
+from grader.checks.source.ranks.rank_sets import RankSet
+from grader.checks.source.ranks.written_ranks import local_rank
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
-from grader.checks.source.uncalled_methods import meeting, uncalled_between
-from grader.checks.source.written_ranks import local_rank
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition

@@ -52,20 +52,20 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.call_arguments import keyword_value
-from grader.checks.source.collectives import INIT
-from grader.checks.source.edits import Edits
-from grader.checks.source.rank_order import in_turn
-from grader.checks.source.rank_paths import same_for_all
+from grader.checks.source.calls.arguments import keyword_value
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.files.rank_paths import same_for_all
+from grader.checks.source.ranks.rank_order import in_turn
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start, steps_up
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import name_of, start, steps_up
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.rank_failure import RankFailure
+    from grader.checks.run.endings.rank_failure import RankFailure
     from grader.model.file_write import FileWrite
 
 SEVERITY = Severity.HINT
@@ -229,7 +229,7 @@ def _takes_in(handler: ast.ExceptHandler) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that died because another had made the folder, and files that several ranks opened for writing."""
-    from grader.checks.run.rank_failure import rank_failures
+    from grader.checks.run.endings.rank_failure import rank_failures
 
     lost = [f for f in rank_failures(evidence) if f.type == "FileExistsError" and not f.follows]
     if lost and len(lost) < evidence.trace.world_size:

@@ -52,10 +52,10 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.edits import Edits
-from grader.checks.source.framework_words import ACCELERATE
+from grader.checks.source.libraries.framework_words import ACCELERATE
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import start
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 
@@ -235,7 +235,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _run_hit(seen: Evidence, prefix: str, path: str, evidence: EvidenceKind) -> Hit:
-    from grader.checks.run.double_wraps import outer_wraps, twice_wrapped
+    from grader.checks.run.models.double_wraps import outer_wraps, twice_wrapped
 
     saves = [s for r in seen.trace.ranks for s in r.saves if s.prefix]
     ranks = seen.trace.ranks if prefix == "module." else ()

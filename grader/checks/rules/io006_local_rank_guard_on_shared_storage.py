@@ -56,13 +56,13 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, idle
-from grader.checks.source.call_ways import ways_to
-from grader.checks.source.collectives import INIT
-from grader.checks.source.file_writes import checkpoints, files
-from grader.checks.source.rank_guards import Guard
-from grader.checks.source.rank_paths import same_for_all
+from grader.checks.source.calls.ways import ways_to
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.files.file_writes import checkpoints, files
+from grader.checks.source.files.rank_paths import same_for_all
+from grader.checks.source.ranks.rank_guards import Guard
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.syntax.nodes import name_of, walk
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 

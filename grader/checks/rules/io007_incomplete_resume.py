@@ -66,11 +66,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from grader.checks.rule import Hit
-from grader.checks.source.call_arguments import arguments_of, keyword_value
-from grader.checks.source.call_ways import led_to_only
-from grader.checks.source.rank_paths import of_others, path_text
+from grader.checks.source.calls.arguments import arguments_of, keyword_value
+from grader.checks.source.calls.ways import led_to_only
+from grader.checks.source.files.rank_paths import of_others, path_text
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Place, name_of, start
+from grader.checks.source.syntax.nodes import Place, name_of, start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

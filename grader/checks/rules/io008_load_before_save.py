@@ -53,14 +53,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.rule import Hit
-from grader.checks.source.collectives import INIT
-from grader.checks.source.edits import Edits
-from grader.checks.source.joined_groups import in_group
-from grader.checks.source.rank_files import read_too_early
-from grader.checks.source.rank_paths import path_text
+from grader.checks.source.calls.uncalled_methods import meeting, uncalled_between
+from grader.checks.source.collectives.collective_calls import INIT
+from grader.checks.source.collectives.joined_groups import in_group
+from grader.checks.source.files.rank_files import read_too_early
+from grader.checks.source.files.rank_paths import path_text
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import ancestors, end, start
-from grader.checks.source.uncalled_methods import meeting, uncalled_between
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import ancestors, end, start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 

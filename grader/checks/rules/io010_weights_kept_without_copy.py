@@ -59,9 +59,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.edits import Edits
-from grader.checks.source.kept_weights import kept_without_copy
+from grader.checks.source.files.kept_weights import kept_without_copy
 from grader.checks.source.script import Script
+from grader.checks.source.syntax.edits import Edits
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

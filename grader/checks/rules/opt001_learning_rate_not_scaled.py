@@ -54,15 +54,15 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, share, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.batch_causes import Miscounted, rate_of_own_batch
 from grader.checks.source.causes import lines, passed_world, rate_of_group, rates_by_world
-from grader.checks.source.optimisation_fixes import rate_once
-from grader.checks.source.set_back_rates import set_back_rate
+from grader.checks.source.data.batch_causes import Miscounted, rate_of_own_batch
+from grader.checks.source.optimisation.optimisation_fixes import rate_once
+from grader.checks.source.optimisation.set_back_rates import set_back_rate
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.learning_rates import LearningRateCurve
+    from grader.checks.run.optimisation.learning_rates import LearningRateCurve
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("DIST001", "DIST006", "GRAD001", "GRAD003", "OPT003", "OPT005", "OPT006")
@@ -77,7 +77,7 @@ _RULES = {"linear": lambda k: k, "sqrt": sqrt}
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the peak rate with what the task's rules give for the batch that was used."""
-    from grader.checks.run.learning_rates import batches, curve, endless_warm_up, set_back
+    from grader.checks.run.optimisation.learning_rates import batches, curve, endless_warm_up, set_back
     from grader.model.run import Ending
 
     asked = evidence.expected
@@ -191,7 +191,7 @@ def _by_ranks(evidence: Evidence, scale: float, allowed: dict[str, float]) -> li
 
 def _of_own_batch(evidence: Evidence, scale: float, allowed: dict[str, float]) -> Miscounted | None:
     """What made the rate of one rank's batch, where run and text say so, and no rule gives that rate."""
-    from grader.checks.run.learning_rates import batches
+    from grader.checks.run.optimisation.learning_rates import batches
 
     base, sizes = evidence.expected.base_batch_size, set(batches(evidence.trace).values())
     if len(batches(evidence.trace)) < 2 or len(sizes) != 1 or not base:
@@ -211,7 +211,7 @@ def _without(evidence: Evidence, hit: Hit, times: int) -> Hit:
 
 
 def _hit(evidence: Evidence, message: str) -> Hit:
-    from grader.checks.run.learning_rates import batches, optimizer_places
+    from grader.checks.run.optimisation.learning_rates import batches, optimizer_places
 
     return Hit(
         message=message,

@@ -38,9 +38,9 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, warm_up_lengths
-from grader.checks.source.optimisation_fixes import warm_up_in_steps
-from grader.checks.source.set_back_rates import set_back_rate
-from grader.checks.source.warm_ups import counted_in_epochs
+from grader.checks.source.optimisation.optimisation_fixes import warm_up_in_steps
+from grader.checks.source.optimisation.set_back_rates import set_back_rate
+from grader.checks.source.optimisation.warm_ups import counted_in_epochs
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _CLIMB = (
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag rates that start at their peak."""
-    from grader.checks.run.learning_rates import (
+    from grader.checks.run.optimisation.learning_rates import (
         after_first,
         curve,
         endless_warm_up,

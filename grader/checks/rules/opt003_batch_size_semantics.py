@@ -67,14 +67,14 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.batch_causes import chosen_for_all, divided_by_devices, divided_twice
 from grader.checks.source.causes import lines
-from grader.checks.source.gradient_causes import accumulation_tests
-from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.optimisation_fixes import smaller_batch
+from grader.checks.source.data.batch_causes import chosen_for_all, divided_by_devices, divided_twice
+from grader.checks.source.data.loader_sharding import Shared
+from grader.checks.source.data.share_causes import batch_size_of
+from grader.checks.source.gradients.causes import accumulation_tests
+from grader.checks.source.optimisation.optimisation_fixes import smaller_batch
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import batch_size_of
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _by_function(script: Script, parts: Iterable[ast.AST]) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the samples of all ranks per step with what the task prescribes."""
-    from grader.checks.run.learning_rates import batch_levels, batches, loaders_in_step
+    from grader.checks.run.optimisation.learning_rates import batch_levels, batches, loaders_in_step
 
     asked = evidence.expected.global_batch_size
     sizes = batches(evidence.trace)

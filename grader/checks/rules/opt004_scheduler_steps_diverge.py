@@ -75,14 +75,19 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.call_arguments import arguments_of
+from grader.checks.source.calls.arguments import arguments_of
 from grader.checks.source.causes import CauseInText, lines
-from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.rate_causes import ONE_RATE, rates_apart, rates_under_tests, values_of_own
-from grader.checks.source.reduction_fixes import for_all_ranks
-from grader.checks.source.reduction_results import reductions
+from grader.checks.source.collectives.reduction_fixes import for_all_ranks
+from grader.checks.source.collectives.reduction_results import reductions
+from grader.checks.source.data.loader_sharding import Shared
+from grader.checks.source.optimisation.rate_causes import (
+    ONE_RATE,
+    rates_apart,
+    rates_under_tests,
+    values_of_own,
+)
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import LOOPS, name_of, walk
+from grader.checks.source.syntax.nodes import LOOPS, name_of, walk
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -186,9 +191,9 @@ def _inside(script: Script, node: ast.AST, loop: ast.AST) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks had different rates."""
-    from grader.checks.run.learning_rates import same
-    from grader.checks.run.replica_comparison import sharded
-    from grader.checks.run.step_moments import first_apart
+    from grader.checks.run.models.replica_comparison import sharded
+    from grader.checks.run.optimisation.learning_rates import same
+    from grader.checks.run.optimisation.step_moments import first_apart
     from grader.model.run import Ending
 
     ranks = evidence.trace.trainers
@@ -218,7 +223,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _hit(script: Script, first: RankTrace, other: RankTrace, at: int) -> Hit:
-    from grader.checks.run.learning_rates import same
+    from grader.checks.run.optimisation.learning_rates import same
 
     a, b = first.steps[at], other.steps[at]
     group = next(n for n, (x, y) in enumerate(zip(a.lr, b.lr, strict=True)) if not same((x,), (y,)))

@@ -80,9 +80,9 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lengths_of, lines
-from grader.checks.source.optimisation_fixes import length_in_helper, length_of_share
-from grader.checks.source.sample_clocks import clocks_of_one_rank
-from grader.checks.source.schedules import (
+from grader.checks.source.optimisation.optimisation_fixes import length_in_helper, length_of_share
+from grader.checks.source.optimisation.sample_clocks import clocks_of_one_rank
+from grader.checks.source.optimisation.schedules import (
     ONE_OPTIMIZER,
     hurried,
     of_whole_set,
@@ -90,13 +90,13 @@ from grader.checks.source.schedules import (
     stepped_by,
 )
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.syntax.nodes import name_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.schedule_ends import Bounce, IdleEnd
+    from grader.checks.run.optimisation.schedule_ends import Bounce, IdleEnd
     from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -149,9 +149,14 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
-    from grader.checks.run.learning_rates import curve, schedule_lengths, steps_between_moves
-    from grader.checks.run.left_schedules import aside_hit, behind_hit
-    from grader.checks.run.schedule_ends import bounce, idle_end, left_behind, of_another_optimizer
+    from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
+    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit
+    from grader.checks.run.optimisation.schedule_ends import (
+        bounce,
+        idle_end,
+        left_behind,
+        of_another_optimizer,
+    )
 
     ranks = evidence.trace.trainers
     if not evidence.finished:

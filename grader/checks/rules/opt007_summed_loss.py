@@ -55,7 +55,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag sums over samples that nobody divides."""
     from statistics import median
 
-    from grader.checks.run.loss_origins import loss_origin
+    from grader.checks.run.gradients.loss_origins import loss_origin
 
     made = loss_origin(evidence.trace)
     sizes = [s.samples / max(1, s.backwards or 1) for r in evidence.trace.ranks for s in r.steps if s.samples]

@@ -54,10 +54,10 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.edits import Edits
+from grader.checks.source.calls.uncalled_methods import MEETINGS, meeting, parentheses, uncalled
 from grader.checks.source.script import Script
-from grader.checks.source.uncalled_methods import MEETINGS, meeting, parentheses, uncalled
-from grader.checks.source.unread_iterators import advice, gone_through, unread
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.values.unread_iterators import advice, gone_through, unread
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 

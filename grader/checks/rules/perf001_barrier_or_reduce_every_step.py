@@ -60,10 +60,10 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.collectives import COMMON_REDUCING
-from grader.checks.source.edits import Edits
+from grader.checks.source.collectives.collective_calls import COMMON_REDUCING
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.syntax.edits import Edits
+from grader.checks.source.syntax.nodes import name_of, walk
 from grader.checks.source.training_loops import Draw
 from grader.model.finding import Severity
 from grader.model.fix import Fix

@@ -82,7 +82,7 @@ def _share(rank: RankTrace) -> tuple[float, float]:
     """Share of the steps' time spent waiting for batches, and seconds of it; the first step pays for starting up."""
     from statistics import median
 
-    from grader.checks.run.step_times import step_times
+    from grader.checks.run.optimisation.step_times import step_times
 
     timed = step_times(rank)
     waits = [one.step.data_s for one in timed]

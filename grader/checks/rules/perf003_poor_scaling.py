@@ -51,7 +51,7 @@ _NO_FASTER = 1.1
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the run's time with one rank's."""
-    from grader.checks.run.repeated_passes import repeated_passes
+    from grader.checks.run.metrics.repeated_passes import repeated_passes
     from grader.model.run import Ending
 
     calibration = evidence.calibration

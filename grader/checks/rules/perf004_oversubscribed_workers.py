@@ -45,7 +45,7 @@ from collections.abc import Iterable
 
 from grader.checks.rule import Hit
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax.nodes import UNKNOWN
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

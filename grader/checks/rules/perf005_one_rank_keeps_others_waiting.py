@@ -41,7 +41,7 @@ from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Function
+from grader.checks.source.syntax.nodes import Function
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -93,7 +93,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _between(rank: RankTrace) -> tuple[list[float], float]:
     """Seconds from each step to the rank's next call for a batch, and the seconds of the passes that they lie in."""
-    from grader.checks.run.loader_passes import passes_of
+    from grader.checks.run.data.loader_passes import passes_of
 
     steps = sorted(step.t for step in rank.steps)
     gaps: list[float] = []

@@ -50,13 +50,13 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, continued, count, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.causes import lines, sharding_meshes
-from grader.checks.source.sharding_fixes import turned_mesh, without_mesh
+from grader.checks.source.models.sharding_fixes import turned_mesh, without_mesh
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.model_memory import ModelMemory
+    from grader.checks.run.models.model_memory import ModelMemory
     from grader.model.trace import Wrap
 
 SEVERITY = Severity.ERROR
@@ -75,9 +75,9 @@ _SHARD = (
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare what each rank holds with its share of the whole."""
-    from grader.checks.run.learning_rates import optimizer_places
-    from grader.checks.run.model_memory import beside_the_shards, model_memory
-    from grader.checks.run.replica_comparison import in_parts_by_hand
+    from grader.checks.run.models.model_memory import beside_the_shards, model_memory
+    from grader.checks.run.models.replica_comparison import in_parts_by_hand
+    from grader.checks.run.optimisation.learning_rates import optimizer_places
 
     if not evidence.expected.sharded:
         return not_reached("The task does not ask for a sharded model, so there is none to look at.")
@@ -136,7 +136,7 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _steps_over_others(evidence: Evidence, held: dict[int, ModelMemory], beside: dict[int, Wrap]) -> Hit:
     """A model that was divided, and an optimizer that was given none of its shards."""
-    from grader.checks.run.learning_rates import optimizer_places
+    from grader.checks.run.optimisation.learning_rates import optimizer_places
 
     rank, last = next(iter(beside.items()))
     sharded = at(last.site, "The call that shards the model")

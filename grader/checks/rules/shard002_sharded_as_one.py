@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, place, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_reached, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.unmet_policies import unmet_policy
+from grader.checks.source.models.unmet_policies import unmet_policy
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:

@@ -59,8 +59,8 @@ SEVERITY = Severity.ERROR
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag weights of a sharded run that were found unfit."""
-    from grader.checks.run.model_memory import model_memory
-    from grader.checks.run.parallel_layout import sharding_wraps
+    from grader.checks.run.models.model_memory import model_memory
+    from grader.checks.run.models.parallel_layout import sharding_wraps
     from grader.model.evaluation import ArtifactProblem
 
     stepped_on = any(one.num_sharded for one in model_memory(evidence.trace).values())

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.process_access import ProcessAccess, own_packages, process_accesses
+from grader.checks.source.files.process_access import ProcessAccess, own_packages, process_accesses
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
 

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.share_causes import data_of
+from grader.checks.source.data.share_causes import data_of
 from grader.model.finding import EvidenceKind, Location, Severity
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def _data(evidence: Evidence) -> tuple[Location, ...]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Gather all disagreements into one finding, which says whether the run must be held."""
-    from grader.checks.run.trace_contradictions import contradictions
-    from grader.checks.run.weights_origin import foreign_samples
+    from grader.checks.run.contradictions.trace_contradictions import contradictions
+    from grader.checks.run.contradictions.weights_origin import foreign_samples
 
     found = contradictions(evidence)
     if found:

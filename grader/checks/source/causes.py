@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grader.checks.source.call_arguments import called_on
+from grader.checks.source.calls.arguments import called_on
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import literal, name_of, names_in
+from grader.checks.source.syntax.nodes import literal, name_of, names_in
 from grader.model.call_site import Site
 from grader.model.finding import Location
 from grader.model.fix import Fix

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from grader.checks.needed_lines import START_GROUP, with_needed_lines
-from grader.checks.source.file_writes import checkpoints, files
-from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.missing_modules import may_form_group
-from grader.checks.source.rank_paths import same_for_all
+from grader.checks.source.calls.missing_modules import may_form_group
+from grader.checks.source.data.loader_sharding import Shared
+from grader.checks.source.devices.tensor_placement import MOVES, Placement
+from grader.checks.source.files.file_writes import checkpoints, files
+from grader.checks.source.files.rank_paths import same_for_all
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start, walk
-from grader.checks.source.tensor_placement import MOVES, Placement
+from grader.checks.source.syntax.nodes import start, walk
 from grader.checks.source.training_loops import OTHER_WRAPPERS
 
 _STARTS = ("init_process_group", "init_device_mesh", "init_distributed", "init_rpc", "DeviceMesh")

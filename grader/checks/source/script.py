@@ -12,31 +12,31 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from grader.checks.source.accumulation_rounds import AccumulationRounds
-from grader.checks.source.call_sites import Calls
-from grader.checks.source.collectives import INIT, Collectives
-from grader.checks.source.frameworks import Frameworks
-from grader.checks.source.gradient_accumulation import Accumulations
-from grader.checks.source.gradient_averaging import Averaging
-from grader.checks.source.gradient_updates import Updates
-from grader.checks.source.library_names import Names
-from grader.checks.source.loader_sharding import Sharding
-from grader.checks.source.loop_owners import LoopOwners
-from grader.checks.source.lost_values import LostValues
-from grader.checks.source.meshes import Meshes
-from grader.checks.source.metric_reductions import Reductions
-from grader.checks.source.networks import Networks
-from grader.checks.source.property_reads import handed_called, meetings_called, properties_called
-from grader.checks.source.rank_guards import Guards
-from grader.checks.source.rank_tests import Conditions
-from grader.checks.source.ranks import Ranks
-from grader.checks.source.reaching_assignments import Scopes
-from grader.checks.source.syntax_nodes import UNKNOWN, literal
-from grader.checks.source.syntax_problem import SYNTAX, SyntaxProblem
-from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.calls.property_reads import handed_called, meetings_called, properties_called
+from grader.checks.source.calls.sites import Calls
+from grader.checks.source.collectives.collective_calls import INIT, Collectives
+from grader.checks.source.data.loader_sharding import Sharding
+from grader.checks.source.gradients.accumulation import Accumulations
+from grader.checks.source.gradients.accumulation_rounds import AccumulationRounds
+from grader.checks.source.gradients.averaging import Averaging
+from grader.checks.source.gradients.updates import Updates
+from grader.checks.source.libraries.frameworks import Frameworks
+from grader.checks.source.libraries.loop_owners import LoopOwners
+from grader.checks.source.libraries.names import Names
+from grader.checks.source.metrics.metric_reductions import Reductions
+from grader.checks.source.models.meshes import Meshes
+from grader.checks.source.models.networks import Networks
+from grader.checks.source.models.wrapped_models import Replicas
+from grader.checks.source.ranks.rank_expressions import Ranks
+from grader.checks.source.ranks.rank_guards import Guards
+from grader.checks.source.ranks.rank_tests import Conditions
+from grader.checks.source.syntax.nodes import UNKNOWN, literal
+from grader.checks.source.syntax.problem import SYNTAX, SyntaxProblem
+from grader.checks.source.syntax.tree import Tree
 from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
-from grader.checks.source.value_sources import Values
-from grader.checks.source.wrapped_models import Replicas
+from grader.checks.source.values.lost_values import LostValues
+from grader.checks.source.values.reaching_assignments import Scopes
+from grader.checks.source.values.sources import Values
 from grader.model.finding import Location
 from grader.model.notebook_lines import cell_line, cell_text
 from grader.model.submission import SourceFile, Submission

@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from grader.checks.source.call_arguments import arguments_of
-from grader.checks.source.call_sites import Calls
-from grader.checks.source.call_ways import leading_to, led_to
-from grader.checks.source.classes_as_values import called_by_value
-from grader.checks.source.framework_words import is_framework
-from grader.checks.source.library_names import Names
-from grader.checks.source.loader_purpose import LoaderPurpose
-from grader.checks.source.loop_owners import LoopOwners
-from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, WITHS, Loop, loop_above, start, steps_up
-from grader.checks.source.syntax_tree import Tree
-from grader.checks.source.value_sources import Values
+from grader.checks.source.calls.arguments import arguments_of
+from grader.checks.source.calls.classes_as_values import called_by_value
+from grader.checks.source.calls.sites import Calls
+from grader.checks.source.calls.ways import leading_to, led_to
+from grader.checks.source.data.loader_purpose import LoaderPurpose
+from grader.checks.source.libraries.framework_words import is_framework
+from grader.checks.source.libraries.loop_owners import LoopOwners
+from grader.checks.source.libraries.names import Names
+from grader.checks.source.syntax.nodes import FUNCTIONS, LOOPS, WITHS, Loop, loop_above, start, steps_up
+from grader.checks.source.syntax.tree import Tree
+from grader.checks.source.values.sources import Values
 
 DATA_LOADER = "torch.utils.data.DataLoader"
 SAMPLER = "torch.utils.data.DistributedSampler"

@@ -21,7 +21,7 @@ from grader.checks.diagnoses import (
     illegal_access,
     no_gpu,
 )
-from grader.checks.run import machine_faults
+from grader.checks.run.endings import machine_faults
 
 torch = pytest.importorskip("torch")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.checks.run.sample_ledger import Ledger
+from grader.checks.run.data.sample_ledger import Ledger
 
 
 def test_training_and_validation_are_told_apart_without_names(tell: Any) -> None:

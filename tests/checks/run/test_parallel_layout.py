@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grader.checks.run.parallel_layout import Layout
+from grader.checks.run.models.parallel_layout import Layout
 from grader.model.grade import State
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.checks.run.score_reasons import reason_of
+from grader.checks.run.metrics.score_reasons import reason_of
 from grader.model.evaluation import Change, Evaluation, OtherScore, ReportedMetrics
 from grader.model.finding import Severity
 from grader.model.grade import State

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from grader.checks.rule import Observation
-from grader.checks.run.weights_origin import unlearned
+from grader.checks.run.contradictions.weights_origin import unlearned
 from grader.model.drawn_data import Feed
 from grader.model.evaluation import Evaluation
 from grader.model.finding import Severity

@@ -10,7 +10,7 @@ import pytest
 from grader.checks.diagnosis import diagnose
 from grader.checks.policy import apply_rules
 from grader.checks.rule import load_rules
-from grader.checks.run.first_difference import GRADIENTS
+from grader.checks.run.models.first_difference import GRADIENTS
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.line_change import LineChange

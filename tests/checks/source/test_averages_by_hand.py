@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.source.averages_by_hand import skipped_average
+from grader.checks.source.gradients.averages_by_hand import skipped_average
 from grader.checks.source.script import Script
 
 SKIPPED = """\

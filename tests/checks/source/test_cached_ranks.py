@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.source.cached_ranks import cached_ranks
+from grader.checks.source.ranks.cached_ranks import cached_ranks
 from grader.checks.source.script import Script
 
 CACHED = """\

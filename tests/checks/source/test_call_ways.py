@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from grader.checks.limited_reading import AT_COMMAND, lint_within
-from grader.checks.source.call_ways import circles
+from grader.checks.source.calls.ways import circles
 from grader.checks.source.script import Script
 from grader.model.submission import SourceFile, Submission
 

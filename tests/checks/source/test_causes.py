@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from grader.checks.source import causes, gradient_causes, share_causes
-from grader.checks.source.averages_by_hand import misplaced_averages
-from grader.checks.source.constant_rank_tests import constant_rank_tests
+from grader.checks.source import causes
+from grader.checks.source.data import share_causes
+from grader.checks.source.data.uneven_rounds import uneven_rounds
+from grader.checks.source.gradients import causes as gradient_causes
+from grader.checks.source.gradients.averages_by_hand import misplaced_averages
+from grader.checks.source.models.weight_changes import changed_apart
+from grader.checks.source.ranks.constant_rank_tests import constant_rank_tests
 from grader.checks.source.script import Script, parse
-from grader.checks.source.uneven_rounds import uneven_rounds
-from grader.checks.source.weight_changes import changed_apart
 from grader.model.call_site import Site
 from grader.model.submission import SourceFile, Submission
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.source.classes_as_values import used_as_value
+from grader.checks.source.calls.classes_as_values import used_as_value
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import DDP as CLASS
 

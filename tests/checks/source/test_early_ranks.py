@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.source.early_ranks import asked_of_launcher, early_ranks
+from grader.checks.source.ranks.early_ranks import asked_of_launcher, early_ranks
 from grader.checks.source.script import Script
 
 HEAD = """\

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import ImpliedCall
+from grader.checks.source.syntax.nodes import ImpliedCall
 
 HEAD = """\
 import functools

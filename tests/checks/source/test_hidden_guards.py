@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grader.checks.source.rank_sets import RankSet
+from grader.checks.source.ranks.rank_sets import RankSet
 from grader.checks.source.script import Script
 
 PRELUDE = """

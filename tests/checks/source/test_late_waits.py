@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.source.late_waits import late_wait
+from grader.checks.source.gradients.late_waits import late_wait
 from grader.checks.source.script import Script
 
 STARTED = """\

@@ -8,7 +8,7 @@ from grader.catalog.scripts import NamedScript
 from grader.checks.choice import Choice, parse_choice
 from grader.checks.lint import LintedScript, lint, lint_script_as_asked
 from grader.checks.rule import load_rules
-from grader.checks.source.noqa import comments_by_line
+from grader.checks.source.syntax.noqa import comments_by_line
 from grader.errors import UsageError
 from grader.model.submission import SourceFile, Submission
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from grader.checks.source.data_flow import reads_after
-from grader.checks.source.networks import Holds
+from grader.checks.source.models.networks import Holds
 from grader.checks.source.script import Script
+from grader.checks.source.values.data_flow import reads_after
 
 Make = Callable[..., Script]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.checks.source.orders_by_hand import divided
-from grader.checks.source.overlap_causes import overlap_cause
+from grader.checks.source.data.orders_by_hand import divided
+from grader.checks.source.data.overlap_causes import overlap_cause
 from grader.checks.source.script import Script
 
 HEAD = """\

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from grader.checks.source.optimisation.set_back_rates import set_back_rate
 from grader.checks.source.script import Script, parse
-from grader.checks.source.set_back_rates import set_back_rate
 from grader.model.submission import SourceFile, Submission
 
 MADE = "import torch\nfrom torch.optim.lr_scheduler import LambdaLR, StepLR\noptimizer = torch.optim.SGD(ps, lr=0.1)\n"

@@ -6,9 +6,9 @@ import pytest
 
 from grader.checks.rules.io003_download_race import check_source as downloads
 from grader.checks.rules.io008_load_before_save import check_source as loads
+from grader.checks.source.calls.uncalled_methods import meeting, uncalled
+from grader.checks.source.collectives.unmet_collectives import unmet_collectives
 from grader.checks.source.script import Script, parse
-from grader.checks.source.uncalled_methods import meeting, uncalled
-from grader.checks.source.unmet_collectives import unmet_collectives
 from grader.model.submission import SourceFile, Submission
 
 HEAD = """import torch

@@ -1,0 +1,1 @@
+"""Validation as it ran, and what was reported of it, beside what the scorer measured."""

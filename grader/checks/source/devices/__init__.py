@@ -1,0 +1,1 @@
+"""Which device each rank and each tensor is put on."""

@@ -1,0 +1,176 @@
+"""In which rounds of an accumulating loop exchanges are held back, and in which it steps: both tests, round by round.
+
+Works out tests made of the round's number, a modulus, comparisons and `not`, `and`, `or`; anything else is unknown, and
+what is unknown is never claimed. It runs nothing of the submission.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from grader.checks.source.gradients.accumulation import Accumulation
+from grader.checks.source.gradients.sync_switches import Switch, is_no_sync, switched
+from grader.checks.source.libraries.names import Names
+from grader.checks.source.ranks.rank_tests import Conditions
+from grader.checks.source.syntax.nodes import walk
+from grader.checks.source.values.sources import Values
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+}  # fmt: skip
+_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
+_EVERY = 4
+"""Stands for a number of micro-batches that the text does not tell."""
+
+
+class AccumulationRounds:
+    """Rounds of accumulating loops over all files."""
+
+    def __init__(self, names: Names, values: Values, conditions: Conditions) -> None:
+        self._names, self._values, self._conditions = names, values, conditions
+
+    def held_when_stepping(self, found: Accumulation) -> ast.AST | Switch | None:
+        """The `no_sync`, or the switch, that holds the exchange back in a round that steps; None where none does."""
+        if found.guard is None:
+            return self._held_at_last(found)
+        if not self._names.tree(found.guard).inside(found.step, found.guard):
+            return None
+        for test, holds, place in self._held(found):
+            numbers = self._numbers(found.guard.test, test)
+            if numbers is None:
+                continue
+            others = self._other_reasons(found.guard.test)
+            for number in range(3 * _EVERY):
+                known = {key: (number if value is None else value) for key, value in numbers.items()}
+                for assumed in ({}, *({reason: 1} for reason in others)):
+                    steps = self._value(found.guard.test, {**known, **assumed}, 0)
+                    held = self._value(test, {**known, **assumed}, 0)
+                    if steps is not None and held is not None and bool(steps) and bool(held) is holds:
+                        return place
+        return None
+
+    def _held_at_last(self, found: Accumulation) -> ast.AST | Switch | None:
+        """The same in the last round of `for i in range(n)`, behind which the step stands."""
+        counted = found.loop.iter if isinstance(found.loop, ast.For) else None
+        if (
+            not isinstance(counted, ast.Call)
+            or len(counted.args) != 1
+            or self._names.qualified(counted.func) != "range"
+        ):
+            return None
+        number = self._value(counted.args[0], {}, 0)
+        rounds = number if isinstance(number, int) and number > 1 else _EVERY
+        known = {_key(counted.args[0]): rounds, _key(found.loop.target): rounds - 1}  # type: ignore[union-attr]
+        for test, holds, place in self._held(found):
+            held = self._value(test, known, 0)
+            if held is not None and bool(held) is holds:
+                return place
+        return None
+
+    def _other_reasons(self, test: ast.expr) -> list[str]:
+        """Alternatives of a test that say nothing of the modulus: `… or i == last`, the last round of an epoch."""
+        parts = [p for o in (test, *self._origins(test)) if isinstance(o, ast.BoolOp) for p in o.values]
+        return [_key(p) for p in parts if isinstance(p, ast.Compare) and not _counts_rounds(p)]
+
+    def _held(self, found: Accumulation) -> Iterable[tuple[ast.expr, bool, ast.AST | Switch]]:
+        """Tests under which the loop holds the exchange back, whether they must hold, and where."""
+        tree = self._names.tree(found.loop)
+        yield from switched(tree, found, self._conditions)
+        for block in tree.withs:
+            if not tree.inside(block, found.loop):
+                continue
+            for item in block.items:
+                for context in (item.context_expr, *self._made(item.context_expr)):
+                    if isinstance(context, ast.IfExp):
+                        for branch, holds in ((context.body, True), (context.orelse, False)):
+                            if is_no_sync(branch):
+                                yield context.test, holds, context
+                above = tree.parent.get(block)
+                if is_no_sync(item.context_expr) and isinstance(above, ast.If):
+                    yield above.test, block in above.body, block
+
+    def _made(self, node: ast.expr) -> list[ast.expr]:
+        if not isinstance(node, ast.Name):
+            return []
+        tree = self._names.tree(node)
+        found = tree.definitions.get(tree.scope(node), {}).get(node.id, [])
+        return [found[0].value] if len(found) == 1 and found[0].value is not None else []
+
+    def _numbers(self, *tests: ast.expr) -> dict[str, int | None] | None:
+        """Names that stand for the round's number (None) or for the modulus; None where the tests count differently."""
+        rounds: list[set[str]] = []
+        every: dict[str, int | None] = {}
+        for test in tests:
+            counted: set[str] = set()
+            for node in (n for part in (test, *self._origins(test)) for n in walk(part)):
+                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                    counted |= {_key(n) for n in walk(node.left) if isinstance(n, ast.Name)}
+                    if isinstance(node.right, ast.Name | ast.Attribute):
+                        every[_key(node.right)] = _EVERY
+            rounds.append(counted)
+        if any(len(counted) != 1 for counted in rounds) or rounds[0] != rounds[1]:
+            return None
+        return {**every, **dict.fromkeys(rounds[0])}
+
+    def _origins(self, test: ast.expr) -> list[ast.expr]:
+        found = [o for n in walk(test) if isinstance(n, ast.Name) for o in self._values.origins(n)]
+        return [o for o in found if isinstance(o, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.BinOp)]
+
+    def _value(self, node: ast.expr, known: dict[str, int], depth: int) -> Any:
+        """What an expression comes to in one round; None where that can't be told."""
+        if isinstance(node, ast.Compare) and _key(node) in known:
+            return known[_key(node)]
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, int) else None
+        if isinstance(node, ast.Name | ast.Attribute):
+            if _key(node) in known:
+                return known[_key(node)]
+            origins = self._values.origins(node)
+            if (
+                len(origins) == 1
+                and origins[0] is not node
+                and isinstance(origins[0], ast.expr)
+                and depth < 4
+            ):
+                return self._value(origins[0], known, depth + 1)
+            return None
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            inner = self._value(node.operand, known, depth)
+            return None if inner is None else not inner
+        if isinstance(node, ast.BoolOp):
+            parts = [self._value(v, known, depth) for v in node.values]
+            decisive = isinstance(node.op, ast.Or)
+            if any(p is not None and bool(p) is decisive for p in parts):
+                return decisive
+            return None if None in parts else not decisive
+        if isinstance(node, ast.BinOp | ast.Compare):
+            return self._computed(node, known, depth)
+        return None
+
+    def _computed(self, node: ast.BinOp | ast.Compare, known: dict[str, int], depth: int) -> Any:
+        if isinstance(node, ast.Compare):
+            if len(node.ops) != 1:
+                return None
+            sides = (node.left, node.comparators[0])
+            work = _COMPARED.get(type(node.ops[0]))
+        else:
+            sides = (node.left, node.right)
+            work = operator.mod if isinstance(node.op, ast.Mod) else _ARITHMETIC.get(type(node.op))
+        left, right = (self._value(s, known, depth) for s in sides)
+        if work is None or left is None or right is None or (work is operator.mod and not right):
+            return None
+        return work(left, right)
+
+
+def _counts_rounds(node: ast.expr) -> bool:
+    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in walk(node))
+
+
+def _key(node: ast.expr) -> str:
+    return ast.unparse(node)

@@ -1,0 +1,59 @@
+"""Rates that are set after a schedule was made that goes by its own base: its first step sets them back.
+
+Asked only where a run has shown such a fall; it says where and what to write, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from grader.checks.source.causes import CauseInText
+from grader.checks.source.optimisation.rate_causes import set_by_hand
+from grader.checks.source.script import Script
+from grader.checks.source.syntax.nodes import name_of, start
+
+_BY_BASE = ("LambdaLR", "OneCycleLR", "CyclicLR", "CosineAnnealingWarmRestarts")
+"""Schedules that make each rate of the base that they noted when they were made; others go on from what there is."""
+_MAX_DEPTH = 3
+
+
+def set_back_rate(script: Script) -> CauseInText | None:
+    """A rate set by hand below such a schedule, once and not in each step."""
+    schedules = [c for name, c in script.calls_under("torch.optim.lr_scheduler.") if name_of(c) in _BY_BASE]
+    for schedule in schedules:
+        for setter, _ in set_by_hand(script):
+            later = _later(script, setter, schedule, 0)
+            if later is not None:
+                place = script.names.tree(later).statement(later) if later is not setter else setter
+                made = script.names.tree(schedule).statement(schedule)
+                says = (
+                    f"{script.at(schedule)} notes the rate that it finds as its base, and makes every later one of "
+                    f"that: its first step undoes what {script.at(setter)} sets"
+                )
+                if place is not setter:
+                    says += f" when {script.at(place)} calls for it"
+                return CauseInText(
+                    tuple(dict.fromkeys((place, setter, schedule))),
+                    f"{says}.",
+                    f"Set the rate before the schedule is made: move {_moved(script, place)} ({script.at(place)}) "
+                    f"above {script.quote(made)} ({script.at(made)}).",
+                )
+    return None
+
+
+def _moved(script: Script, place: ast.AST) -> str:
+    """What is to be moved: the statement, or the loop over the groups that it stands in."""
+    loops = script.updates.loops_around(place)
+    return f"the loop {script.quote(loops[-1])}" if loops else script.quote(place)
+
+
+def _later(script: Script, node: ast.AST, schedule: ast.Call, depth: int) -> ast.AST | None:
+    """What sets the rate in the schedule's own function, below it, by itself or by a call; None where nothing does."""
+    tree = script.names.tree(node)
+    if any(script.updates.entries(loop, script.updates.steps) for loop in script.updates.loops_around(node)):
+        return None
+    function = tree.function(node)
+    if tree is script.names.tree(schedule) and function is tree.function(schedule):
+        return node if start(node) > start(schedule) else None
+    sites = script.graph.sites(function) if function is not None and depth < _MAX_DEPTH else []
+    return next((f for s in sites if (f := _later(script, s.call, schedule, depth + 1)) is not None), None)
