@@ -395,3 +395,16 @@ def test_looking_is_for_people_and_not_for_floods(school: School) -> None:
     assert anna.post(f"{page}/submit", data={"text": "x = 1\n"}).status_code == 303, (
         "handing in is still possible"
     )
+
+
+def test_what_is_asked_is_told_in_the_readers_language(school: School) -> None:
+    page, german = f"/courses/{school.course}/tasks/{school.tasks['ddp-fashion']}", {"Accept-Language": "de"}
+    english, told = school.client("anna").get(page).text, school.client("anna").get(page, headers=german).text
+    assert "<dt>Time</dt><dd>at most 1.35 times the slowest accepted solution’s</dd>" in english
+    assert "at least 0.973 on digits" in english
+    assert "<dt>Zeit</dt><dd>höchstens das 1,35-Fache der langsamsten angenommenen Lösung</dd>" in told
+    assert "mindestens 0,973 auf digits" in told
+    only = "Den Aufgabentext gibt es nur auf Englisch."
+    assert only in told
+    other = school.client("anna").get(f"/courses/{school.course}/tasks/{school.task}", headers=german).text
+    assert only not in other, "this one is told in German, too"
