@@ -157,6 +157,7 @@ def test_the_learner_answers_and_the_instructors_have_it_again(school: School) -
     assert "It <counts> epochs." in told
     assert decide(school, other, "accept") == f"{page}/review", "it is the instructors' turn"
     review = words(school.client("ines").get(f"{page}/review").text)
+    assert "Anna, A first network on several GPUs" in review
     assert "It <counts> epochs." in review
     assert "answered by Anna" in review, "the audit"
     assert school.program(school.token("anna")).get(f"/api/v1{page}").json()["question"] is None

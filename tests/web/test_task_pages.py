@@ -378,6 +378,9 @@ def test_what_a_task_asks_is_told_when_it_opens(school: School) -> None:
     text = anna.get(page).text
     assert "Not open yet" in text
     assert asked not in text
+    assert "/submit" not in text, "nothing is handed in yet"
+    assert "upload.js" not in text
+    assert "skeleton" not in text
     assert anna.get(f"{page}/skeleton").status_code == 404
     assert anna.post(f"{page}/submit", data={"text": SOURCE}).status_code == 409
     assert "join one process group" not in anna.post(f"{page}/check", data={"text": SOURCE}).text
