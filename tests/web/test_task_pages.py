@@ -317,6 +317,7 @@ def test_history_shows_each_attempt_and_a_curve_and_what_counts(school: School) 
     for number in (first, best, last):
         assert f'href="/attempts/{number}"' in text
     assert "3 judged attempts, from 20 to 0 points" in text
+    assert re.findall(r"<text [^>]*>(.*?)</text>", text) == ["100", "0"], "the axis says what its ends are"
     assert f'<a href="/attempts/{best}">2nd</a> <span class="kind">counts' in text
     assert "<title>3rd attempt: The script crashed" in text
     assert "/attempts/" not in school.client("ben").get(page).text
