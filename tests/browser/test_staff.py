@@ -210,3 +210,5 @@ def test_nothing_is_cut_off_where_a_word_is_long_or_a_page_narrow(served: Served
             found = page.evaluate(cut, ".scroll:has(.tight), nav.tabs")
             assert found, (size, place)
             assert max(found) <= 1, (size, place, found)
+            below = page.eval_on_selector_all(".under", "all => all.map(e => getComputedStyle(e).display)")
+            assert set(below) <= {"block"}, "it does not run into the words that it stands below"
