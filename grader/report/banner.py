@@ -52,12 +52,12 @@ def outcome(result: AttemptResult) -> str:
 
 
 def as_judged(grade: Grade, result: AttemptResult) -> str:
-    """Why it was judged as it was, below the banner; named as the judge's where something else counts now."""
-    if result.as_judged or result.held_since is not None:
+    """Why it was judged as it was, below the banner; named as the judge's where an instructor decided what counts."""
+    if not result.decided:
         return grade.verdict_reason
     judged = f"As judged: {HEADLINES[grade.verdict]}."
     # What a held attempt waited for is over once it was decided.
-    return judged if result.decided and grade.verdict is Verdict.HELD else f"{judged} {grade.verdict_reason}"
+    return judged if grade.verdict is Verdict.HELD else f"{judged} {grade.verdict_reason}"
 
 
 @dataclass(frozen=True, slots=True)

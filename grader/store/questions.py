@@ -21,8 +21,12 @@ ANSWERED = "answered"
 
 @dataclass(frozen=True, slots=True)
 class LastWord:
-    """A question that waits for an answer, or (`answered`) the answer to the last one; `author` None: was erased."""
+    """A question that waits for an answer, or (`answered`) the answer to the last one; `author` None: was erased.
 
+    `comment_id` is the comment that it is.
+    """
+
+    comment_id: int
     answered: bool
     author: str | None
     text: str
@@ -62,7 +66,7 @@ def last_words(connection: Connection, attempt_ids: Collection[int]) -> dict[int
         )
     }
     return {
-        one.attempt_id: LastWord(one.kind == ANSWERED, comment.name, comment.text, one.at)
+        one.attempt_id: LastWord(comment.id, one.kind == ANSWERED, comment.name, comment.text, one.at)
         for one in events
         if (comment := comments.get(one.data.get("comment_id"))) is not None
     }

@@ -81,6 +81,14 @@ class QueueState:
     pauses: tuple[Pause, ...]
     workers: tuple[Worker, ...]
 
+    def holding(self, lane: Lane, need: str) -> tuple[Pause, ...]:
+        """The pauses that hold what waits in that lane for that need."""
+        return tuple(one for one in self.pauses if one.gate in (EVERYTHING, lane.value, need))
+
+    def takers(self, need: str) -> tuple[Worker, ...]:
+        """Workers that take what has that need, sooner or later."""
+        return tuple(one for one in self.workers if need in one.needs and not one.draining)
+
 
 def report_worker(
     store: Store, name: str, needs: Sequence[str], slots: int, host: WorkerHost | None = None

@@ -262,7 +262,7 @@ def test_what_is_too_large_stays_in_the_browser_with_all_that_was_typed(
     page.fill("#text", "print('mine')")
     weights = {"name": "model.py", "mimeType": "text/x-python", "buffer": b"#" * (20 << 20)}
     page.set_input_files("#files", weights)
-    page.wait_for_selector("#found:has-text('model.py has 20 MiB; a script may have 1 MiB')")
+    page.wait_for_selector("#found .flash.tone-bad:has-text('model.py has 20 MiB; a script may have 1 MiB')")
     here = page.url
     page.click("main button:has-text('Hand in')")
     assert page.url == here

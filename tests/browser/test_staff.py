@@ -12,6 +12,7 @@ from grader.model.grade import Verdict
 from grader.store import certificates, courses, invitations, people, queue, regrades, reviews
 from grader.store.courses import TaskTerms
 from grader.store.gradebook import gradebook
+from grader.store.grading_rules import GradingRules, set_grading_rules
 from grader.store.tables.person import Role
 from tests.browser import page_checks
 from tests.browser.conftest import SIZES, School, Served, Windows
@@ -186,3 +187,28 @@ def test_an_instructor_overrides_regrades_and_exports(
         page.click("text=results.json per learner, zip")
     assert download.value.suggested_filename == "ddp-ddp-toy-cpu-gradescope.zip"
     assert window.trouble == []
+
+
+def test_nothing_is_cut_off_where_a_word_is_long_or_a_page_narrow(served: Served, windows: Windows) -> None:
+    school = served.school
+    rules = GradingRules(forum_url="https://talk.example")
+    set_grading_rules(school.store, school.course, rules, actor_id=school.people["ines"])
+    school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0, ("DATA001", "GRAD001")))
+    school.hand_in("ben")
+    cut = """selector => [...document.querySelectorAll(selector)].map(e => e.scrollWidth - e.clientWidth)"""
+    for size in ("desk", "phone"):
+        window = windows(served.url, size, locale="de-DE")
+        window.enter(school, "ines")
+        page = window.page
+        for place in (
+            f"courses/{school.course}/tasks/{school.task}",
+            f"courses/{school.course}/checks",
+            "queue",
+        ):
+            page.goto(f"/{place}")
+            page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
+            found = page.evaluate(cut, ".scroll:has(.tight), nav.tabs")
+            assert found, (size, place)
+            assert max(found) <= 1, (size, place, found)
+            below = page.eval_on_selector_all(".under", "all => all.map(e => getComputedStyle(e).display)")
+            assert set(below) <= {"block"}, "it does not run into the words that it stands below"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from grader.store import enrolments
 from grader.store.audit_trail import AuditFilter, audit_page
+from grader.store.course_time_zone import set_time_zone
 from grader.store.events import audit
+from grader.store.extensions import Extension, extend
+from grader.store.grading_rules import TaskGrading, set_task_grading
 from tests.web.conftest import School
 
 
@@ -43,3 +47,18 @@ def test_a_class_that_came_is_one_line_however_large(school: School) -> None:
             audit(connection, subject, "enrolled", actor_id=school.people["ines"])
     first, second, *_ = audit_page(school.store, subject, AuditFilter()).lines
     assert (first.event.kind, first.number, second.event.kind) == ("enrolled", num_more, "words_changed")
+
+
+def test_words_and_moments_of_the_code_are_told_in_the_readers_language(school: School) -> None:
+    due = datetime(2027, 1, 5, 16, 30, tzinfo=UTC)
+    anna, ines = school.people["anna"], school.people["ines"]
+    extend(school.store, school.task, Extension(due, reason="ill"), person_ids=[anna], actor_id=ines)
+    set_task_grading(
+        school.store, school.course, school.task, TaskGrading(leaderboard="points"), actor_id=ines
+    )
+    set_time_zone(school.store, school.course, "Europe/Berlin", actor_id=ines)
+    german = {"Accept-Language": "de"}
+    text = school.client("ines").get(f"/courses/{school.course}/audit", headers=german).text
+    assert '<span class="kind">Punkte</span>' in text
+    assert "05.01.2027, 17:30" in text
+    assert "2027-01-05" not in re.sub(r'datetime="[^"]*"', "", text)

@@ -185,6 +185,8 @@ def test_lateness_is_told_where_it_costs_and_the_certificate_says_the_same(schoo
     number = stored(school, judged("ddp-toy-flat_script"))
     result = attempt_results.results_of(school.store, [number])[number]
     assert sentence(result) == "Accepted: 90 of 100 (judged 100; 2 days late, −10 %)"
+    # The verdict is the judge's own, and the headline has what was judged.
+    assert "As judged" not in school.client("anna").get(f"/attempts/{number}").text
     hold_everywhere(school, number)
     certify(school, "anna", number)
 

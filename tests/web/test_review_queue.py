@@ -57,6 +57,26 @@ def test_every_page_with_tabs_says_how_many_wait(school: School) -> None:
     assert "Review (" not in school.client("anna").get(f"/courses/{school.course}").text
 
 
+def test_the_first_page_says_in_which_course_somebody_waits(school: School) -> None:
+    review = f'href="/courses/{school.course}/review"'
+    assert review not in school.client("ines").get("/").text
+    school.judge("anna", grade=HELD)
+    school.judge("ben", grade=HELD)
+    told = school.client("ines").get("/").text
+    assert f"{review}>2 to review</a>" in told
+    for login in ("anna", "otto"):
+        assert "to review" not in school.client(login).get("/").text, "nobody waits for them"
+
+
+def test_a_title_has_no_times_because_it_cannot_follow_the_readers_clock(school: School) -> None:
+    attempt = school.judge("anna", grade=HELD)
+    found = re.search(
+        r"<title>(.*?)</title>", school.client("anna").get(f"/attempts/{attempt}").text, re.DOTALL
+    )
+    assert found is not None
+    assert found[1] == "Your 1st attempt: With the instructors · grader"
+
+
 def test_the_queue_says_who_waits_since_when_and_why(school: School) -> None:
     first = school.judge("ben", grade=held_for_a_reason())
     school.judge("anna", grade=graded(Verdict.HELD))
@@ -115,6 +135,8 @@ def test_the_learner_answers_and_the_instructors_have_it_again(school: School) -
     assert f'action="{page}/answer"' in asked
     assert "&lt;time" not in asked
     assert "Ines asks you What is <line> 3 for?" in words(asked)
+    assert asked.count("What is &lt;line&gt; 3 for?") == 1, "it is asked once"
+    assert "/reply" not in asked, "and only the form that answers it is there"
     assert "Your answer" not in school.client("ines").get(page).text
     document = school.program(school.token("anna")).get(f"/api/v1{page}").json()
     assert document["question"] == "What is <line> 3 for?"
@@ -135,6 +157,7 @@ def test_the_learner_answers_and_the_instructors_have_it_again(school: School) -
     assert "It <counts> epochs." in told
     assert decide(school, other, "accept") == f"{page}/review", "it is the instructors' turn"
     review = words(school.client("ines").get(f"{page}/review").text)
+    assert "Anna, A first network on several GPUs" in review
     assert "It <counts> epochs." in review
     assert "answered by Anna" in review, "the audit"
     assert school.program(school.token("anna")).get(f"/api/v1{page}").json()["question"] is None

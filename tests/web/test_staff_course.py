@@ -356,6 +356,25 @@ def test_the_queue_is_paused_with_a_reason_and_goes_on(school: School) -> None:
     assert claimed.attempt_id == waiting
 
 
+def test_whoever_waits_is_told_only_of_what_holds_them(school: School) -> None:
+    waiting = school.hand_in("anna")
+    anna = school.client("anna")
+    queue.report_worker(school.store, "w2", ("gpu",), 1)
+    assert "No worker is there just now." in anna.get(f"/attempts/{waiting}").text, (
+        "that one takes nothing of hers"
+    )
+    queue.report_worker(school.store, "w1", ("cpu",), 1)
+    queue.pause(school.store, "gpu", reason="It is mended.", actor_id=None)
+    text = anna.get(f"/attempts/{waiting}").text
+    assert "Number 1 in the queue, starts at once." in text
+    assert "The queue is paused" not in text
+    assert "No worker is there just now." not in text
+    queue.pause(school.store, "cpu", reason="So is this.", actor_id=None)
+    text = anna.get(f"/attempts/{waiting}").text
+    assert "The queue is paused: So is this. Your place is kept." in text
+    assert "It is mended." not in text
+
+
 def test_the_queue_names_attempts_of_ones_own_courses_only(school: School) -> None:
     mine = school.hand_in("anna")
     claims.claim(school.store, "w1", ("cpu",))

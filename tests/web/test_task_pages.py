@@ -317,6 +317,7 @@ def test_history_shows_each_attempt_and_a_curve_and_what_counts(school: School) 
     for number in (first, best, last):
         assert f'href="/attempts/{number}"' in text
     assert "3 judged attempts, from 20 to 0 points" in text
+    assert re.findall(r"<text [^>]*>(.*?)</text>", text) == ["100", "0"], "the axis says what its ends are"
     assert f'<a href="/attempts/{best}">2nd</a> <span class="kind">counts' in text
     assert "<title>3rd attempt: The script crashed" in text
     assert "/attempts/" not in school.client("ben").get(page).text
@@ -378,6 +379,9 @@ def test_what_a_task_asks_is_told_when_it_opens(school: School) -> None:
     text = anna.get(page).text
     assert "Not open yet" in text
     assert asked not in text
+    assert "/submit" not in text, "nothing is handed in yet"
+    assert "upload.js" not in text
+    assert "skeleton" not in text
     assert anna.get(f"{page}/skeleton").status_code == 404
     assert anna.post(f"{page}/submit", data={"text": SOURCE}).status_code == 409
     assert "join one process group" not in anna.post(f"{page}/check", data={"text": SOURCE}).text
@@ -395,3 +399,16 @@ def test_looking_is_for_people_and_not_for_floods(school: School) -> None:
     assert anna.post(f"{page}/submit", data={"text": "x = 1\n"}).status_code == 303, (
         "handing in is still possible"
     )
+
+
+def test_what_is_asked_is_told_in_the_readers_language(school: School) -> None:
+    page, german = f"/courses/{school.course}/tasks/{school.tasks['ddp-fashion']}", {"Accept-Language": "de"}
+    english, told = school.client("anna").get(page).text, school.client("anna").get(page, headers=german).text
+    assert "<dt>Time</dt><dd>at most 1.35 times the slowest accepted solution’s</dd>" in english
+    assert "at least 0.973 on digits" in english
+    assert "<dt>Zeit</dt><dd>höchstens das 1,35-Fache der langsamsten angenommenen Lösung</dd>" in told
+    assert "mindestens 0,973 auf digits" in told
+    only = "Den Aufgabentext gibt es nur auf Englisch."
+    assert only in told
+    other = school.client("anna").get(f"/courses/{school.course}/tasks/{school.task}", headers=german).text
+    assert only not in other, "this one is told in German, too"

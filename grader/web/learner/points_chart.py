@@ -27,12 +27,16 @@ class ChartPoint:
 
 @dataclass(frozen=True, slots=True)
 class PointsChart:
-    """The curve: `line` for an SVG polyline, the height of no points and of all, a sentence for who cannot see it."""
+    """The curve: `line` for an SVG polyline, the height of no points and of all, a sentence for who cannot see it.
+
+    `most`: how many points all are.
+    """
 
     dots: tuple[ChartPoint, ...]
     line: str
     low: float
     high: float
+    most: str
     summary: str
 
 
@@ -63,4 +67,5 @@ def points_chart(history: Sequence[tuple[int, AttemptResult]]) -> PointsChart | 
         "%(num)s judged attempts, from {first} to {last} points.",
         len(judged),
     ).format(first=points_text(first), last=points_text(last))
-    return PointsChart(dots, " ".join(f"{dot.x},{dot.y}" for dot in dots), low, high, summary)
+    line = " ".join(f"{dot.x},{dot.y}" for dot in dots)
+    return PointsChart(dots, line, low, high, points_text(judged[-1][1].max_points), summary)

@@ -18,6 +18,7 @@ from grader.store.limits import UNRELEASED, LateBank, Limit, Refusal, late_facto
 from grader.store.progress import OwnTask, progress
 from grader.translation import counted, gettext
 from grader.web.languages import LANGUAGES, read_languages
+from grader.web.learner.asked_figures import asked_figures
 from grader.web.learner.attempts_left import attempts_left
 from grader.web.learner.late_days_left import late_days_left
 from grader.web.learner.open_task import open_task
@@ -86,6 +87,7 @@ def task_page(
         unreleased=UNRELEASED,
         profile=profile,
         items=() if task is None or profile is None else scale(task, ScaleConditions.planned(task, profile)),
+        asked_figures=() if task is None else asked_figures(task),
         here=f"/courses/{course_id}/tasks/{found.task.id}",
         refused="" if own.refusal is None else _refusal_text(own.refusal),
         left=attempts_left(own),

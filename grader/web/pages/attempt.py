@@ -223,8 +223,8 @@ def _live(
         visitor=visitor,
         progress=attempt_progress(events_of(service.store, facts.id, limit=_EVENTS)),
         place=places(service.store).get(facts.id) if waits else None,
-        paused=queue.pauses if queue else (),
-        nobody_works=queue is not None and not queue.workers,
+        paused=queue.holding(facts.lane, facts.need) if queue else (),
+        nobody_works=queue is not None and not queue.takers(facts.need),
         found=None
         if source is None
         else source_findings(source, cached_task(service, facts.task, facts.task_version), facts.profile),

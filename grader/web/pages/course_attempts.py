@@ -40,6 +40,7 @@ def show(request: ReaderRequestDep, wanted: AttemptQueryDep, before: str = "") -
             "newest": link(place, wanted.fields()) if start is not None else "",
             "older": older,
             "tasks": request.tasks(),
+            "titles": {one.id: one.terms.title for one in request.tasks()},
             "learners": [
                 one
                 for one in participants(request.service.store, request.course.id)

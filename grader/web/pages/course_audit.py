@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter
@@ -36,6 +37,7 @@ def show(request: CourseRequestDep, wanted: AuditQueryDep, before: str = "") -> 
             "lines": found.lines,
             "kinds": audit_kinds(store, subject),
             "words": stored_word,
+            "moment": _moment,
             "wanted": wanted,
             "people": people,
             "newest": link(place, fields) if start is not None else "",
@@ -89,6 +91,12 @@ def _documents(request: CourseRequest, wanted: AuditQueryDep) -> list[dict[str, 
         }
         for one in found
     ]
+
+
+def _moment(stored: str) -> datetime:
+    """A moment among an event's details."""
+    found = datetime.fromisoformat(stored)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _subject(request: CourseRequest) -> str:

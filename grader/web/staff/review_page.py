@@ -21,7 +21,7 @@ from grader.store import reviews
 from grader.store.attempt_results import results_of
 from grader.store.attempts import StoredAttempt, files_of
 from grader.store.comment_library import entries_of
-from grader.store.courses import course
+from grader.store.courses import course, course_task
 from grader.store.credits import people_of
 from grader.store.database import Store
 from grader.store.events import LIVE_KINDS, StoredEvent, events_of
@@ -71,6 +71,7 @@ def review_page(
     events = [one for one in events_of(service.store, facts.id, limit=2000) if one.kind not in LIVE_KINDS]
     path, number = line_of(service.store, facts, typed.line)
     held = held_since(service.store, [facts.id]).get(facts.id)
+    task = course_task(service.store, facts.course_task_id)
     return service.render(
         request,
         "staff/review.html.j2",
@@ -80,6 +81,7 @@ def review_page(
         course=course_facts,
         at=f"/courses/{course_facts.id}",
         attempt=facts,
+        task_title=facts.task if task is None else task.terms.title,
         grades=visitor.grades(facts.course_id),
         grade=grade,
         result=results_of(service.store, [facts.id]).get(facts.id),

@@ -122,6 +122,11 @@ _WORDS = (
     N_("scripts days"),
     N_("total"),
     N_("webhook"),
+    # How people of a list come to an account, and what a leaderboard goes by, where it is no metric.
+    N_("invitation"),
+    N_("password"),
+    N_("points"),
+    N_("sign on"),
 )
 
 

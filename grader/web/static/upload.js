@@ -15,12 +15,14 @@ const shape = { maximumFractionDigits: 1, useGrouping: false };
 const mib = (bytes) => `${(bytes / 2 ** 20).toLocaleString(document.documentElement.lang, shape)} MiB`;
 let asked = 0;
 
-function tell(text, busy) {
+function tell(text, tone) {
   const line = document.createElement("p");
-  line.className = "lede";
   line.textContent = text;
-  found.replaceChildren(line);
-  found.setAttribute("aria-busy", String(busy));
+  const box = document.createElement("div");
+  box.className = tone ? `flash tone-${tone}` : "lede";
+  box.append(line);
+  found.replaceChildren(box);
+  found.setAttribute("aria-busy", String(!tone));
 }
 
 // What the service would refuse unread is refused here, where the form and all that was typed is still there.
@@ -79,20 +81,20 @@ async function look() {
   showChosen();
   const refused = tooLarge();
   picker.setCustomValidity(refused);
-  if (refused) { tell(refused, false); return; }
+  if (refused) { tell(refused, "bad"); return; }
   if (!picker.files.length && !area.value.trim()) { found.replaceChildren(); return; }
-  tell(texts.reading, true);
+  tell(texts.reading, "");
   try {
     const answer = await fetch(form.dataset.upload, { method: "POST", body: new FormData(form), redirect: "error" });
     const page = await answer.text();
     if (turn !== asked) return;
-    if (answer.status === 413) { tell(texts.refused, false); return; }
-    if (!answer.ok) { tell(texts.unread, false); return; }
+    if (answer.status === 413) { tell(texts.refused, "bad"); return; }
+    if (!answer.ok) { tell(texts.unread, "warn"); return; }
     // Parsed apart and adopted: what the server escaped stays text, and nothing of it could run.
     found.replaceChildren(...new DOMParser().parseFromString(page, "text/html").body.childNodes);
     found.setAttribute("aria-busy", "false");
   } catch {
-    if (turn === asked) tell(texts.unreachable, false);
+    if (turn === asked) tell(texts.unreachable, "warn");
   }
 }
 
