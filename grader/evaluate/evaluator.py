@@ -17,7 +17,7 @@ from grader.evaluate.measurement_files import write_stored
 from grader.evaluate.run_accounts import read_account
 from grader.evaluate.run_scoring import ScoringRequest
 from grader.evaluate.task_archive import packed
-from grader.evaluate.told_steps import told_steps
+from grader.evaluate.told_steps import told
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Evaluation
@@ -86,7 +86,7 @@ class Evaluator:
         request = asdict(_request("score", task, dataset, self.wall_s, workspace.outputs))
         request["model_size"], request["levels"] = model_size, task.levels(dataset.name)
         if task.scored and task.has_images:
-            request["told_steps"] = told_steps(workspace, dataset)
+            request["told_steps"], request["told_pictures"] = told(workspace, dataset)
         if task.examined:
             request["run"] = asdict(read_account(workspace, dataset))
         if end is not None:

@@ -44,7 +44,7 @@ class ScoringRequest:
     the folder of a part and not images, and `num_hidden` and `num_validation` are all that is known of their sizes;
     `metrics`: what networks are measured by, each with the fields of `Metric`; `levels`: what of them has to be reached
     on hidden data, by name; `explain`: the one whose value has to be explained; `told_steps`: those of which the run
-    told all, see `told_steps.told_steps`.
+    told all, `told_pictures`: of what its models were given, see `told_steps.Told`.
     """
 
     op: str
@@ -67,6 +67,7 @@ class ScoringRequest:
     levels: dict[str, float] = field(default_factory=dict)
     explain: str = ""
     told_steps: list[dict[str, Any]] = field(default_factory=list)
+    told_pictures: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def measured(self) -> tuple[Metric, ...]:

@@ -27,6 +27,8 @@ from typing import Any, NoReturn, TypeAlias
 from grader.evaluate.audited_steps import WALL_S as AUDITING_S
 from grader.evaluate.audited_steps import audited
 from grader.evaluate.author_faults import TaskFaultError
+from grader.evaluate.compared_pictures import WALL_S as COMPARING_S
+from grader.evaluate.compared_pictures import compared_pictures
 from grader.evaluate.examination import examine_run, prove_examination
 from grader.evaluate.other_scores import WALL_S, other_scores
 from grader.evaluate.run_scoring import READING, SCORING, ScoringCache, ScoringRequest, score_run
@@ -99,6 +101,10 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
         request = replace(request, explain=answer.pop("unexplained", ""))
         if request.told_steps and "evaluation" in answer and answer["evaluation"]["problem"] is None:
             answer = _with_more(answer, audited, replace(request, wall_s=AUDITING_S), cache, parent)
+        if request.told_pictures and "evaluation" in answer and answer["evaluation"]["problem"] is None:
+            answer = _with_more(
+                answer, compared_pictures, replace(request, wall_s=COMPARING_S), cache, parent
+            )
         if request.explain:
             answer = _with_more(answer, other_scores, replace(request, wall_s=WALL_S), cache, parent)
         if "evaluation" in answer:

@@ -1,4 +1,4 @@
-"""Steps of a run of which all was told, with the samples that each rank drew for them: what the scorer works out again.
+"""What a run told for the scorer alone: whole steps, with the samples that each rank drew for them, and pictures.
 
 Everything here comes from the learner's own processes: what does not fit together is left out.
 """
@@ -9,13 +9,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader.checks.run.data.loader_passes import passes_of
 from grader.checks.run.optimisation.step_moments import first_apart
 from grader.model.dataset import PreparedDataset
 from grader.model.trace import RankTrace
 from grader.probe import events
+from grader.probe.fed_pictures import MOST_ELEMENTS, MOST_PICTURES
 from grader.run.trace_fields import Fields, WrongFieldError
 from grader.run.trace_lines import Problems, read_lines
 from grader.run.trace_reader import read_trace
@@ -29,25 +30,41 @@ _NEAR = 2
 """Steps before and after, whose samples may be meant where batches are drawn ahead."""
 _MOST_BYTES = 4 << 20
 _MOST_NAMES = 1 << 10
+_MOST_LOOKS = 16
+_MOST_ENCODED = 4 * -(-MOST_PICTURES * MOST_ELEMENTS // 3)
 
 
-def told_steps(workspace: Workspace, dataset: PreparedDataset) -> list[dict[str, Any]]:
-    """The steps of the run that lies in a workspace, as data for `audited_steps.audited`; often there are none.
+class Told(NamedTuple):
+    """Data for the scorer.
+
+    Attributes:
+        steps: for each `n`, `by` (rank that told it), `stride`, `names`, `weights` and `gradients` (base64 as in the
+            events, by parameter, weights in parts) and, once they are known, `samples`: for each rank the batches of
+            indices that it drew for this step, and, in the order of how near they are, for those around it.
+        pictures: of each look `rank`, `num` and `values` (as in the event).
+    """
+
+    steps: list[dict[str, Any]]
+    pictures: list[dict[str, Any]]
+
+
+def told(workspace: Workspace, dataset: PreparedDataset) -> Told:
+    """What the run told that lies in a workspace; often there are no steps.
 
     Args:
         dataset: what was mounted for it; only of its own training images is it known what was drawn.
-
-    Returns:
-        For each step `n`, `by` (rank that told it), `stride`, `names`, `weights` and `gradients` (base64 as in the
-        events, by parameter, weights in parts) and `samples`: for each rank the batches of indices that it drew for
-        this step, and, in the order of how near they are, for those around it.
     """
     paths = list(takewhile(Path.exists, map(workspace.trace, count())))
-    if len(paths) < 2:
-        return []
-    told = sorted((one for r, path in enumerate(paths) for one in told_by(r, path)), key=lambda one: one["n"])
-    if not told:
-        return []
+    by_rank = [told_by(rank, path) for rank, path in enumerate(paths)]
+    steps = sorted((one for told in by_rank for one in told.steps), key=lambda one: one["n"])
+    pictures = [one for told in by_rank for one in told.pictures]
+    return Told(_with_samples(steps, paths, dataset) if steps and len(paths) > 1 else [], pictures)
+
+
+def _with_samples(
+    told: list[dict[str, Any]], paths: list[Path], dataset: PreparedDataset
+) -> list[dict[str, Any]]:
+    """The steps of which all samples are known, with these."""
     ranks = read_trace(paths).ranks
     drawn = [_drawn(rank, dataset.num_train) for rank in ranks]
     # Of a rank that skips a step, as one without a batch may, the next one is other ranks' step after that.
@@ -61,9 +78,10 @@ def told_steps(workspace: Workspace, dataset: PreparedDataset) -> list[dict[str,
     return fitting[::-spread][::-1]
 
 
-def told_by(rank: int, path: Path) -> list[dict[str, Any]]:
-    """The steps that a rank told in its trace, without samples; whatever the file holds, nothing is raised."""
+def told_by(rank: int, path: Path) -> Told:
+    """What a rank told in its trace, steps without samples; whatever the file holds, nothing is raised."""
     steps: dict[int, dict[str, Any]] = {}
+    pictures: list[dict[str, Any]] = []
     for line in read_lines(path, Problems()):
         fields = Fields(line.fields)
         try:
@@ -80,9 +98,13 @@ def told_by(rank: int, path: Path) -> list[dict[str, Any]]:
                     }
             elif line.kind == events.AUDITED_PART:
                 _add(steps[fields.whole("n")], fields)
+            elif line.kind == events.PICTURES and len(pictures) < _MOST_LOOKS:
+                num, values = fields.whole("num", 1), fields.encoded("values")
+                if num <= MOST_PICTURES and len(values) <= _MOST_ENCODED:
+                    pictures.append({"rank": rank, "num": num, "values": values})
         except (WrongFieldError, LookupError):
             continue
-    return list(steps.values())
+    return Told(list(steps.values()), pictures)
 
 
 def _add(step: dict[str, Any], fields: Fields) -> None:

@@ -75,6 +75,21 @@ class OtherScore:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedPictures:
+    """What one rank's model was given in training where somebody looked, held against all images of the data set.
+
+    Attributes:
+        num: pictures that were compared.
+        num_validation: those that are images of the validation split, or hardly differ from one and by far less than
+            from any of the training split.
+    """
+
+    rank: int
+    num: int
+    num_validation: int
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """Result of scoring one run's artifacts.
 
@@ -97,7 +112,8 @@ class Evaluation:
         others: where the score is not what the script reports or far from the target: the task's own way first, then
             each with one thing changed. Empty where nothing had to be explained.
         class_labels: label that each class had in this attempt, by its prepared one; empty: as prepared.
-        audited: steps of the run that were taken again; empty where none could be.
+        audited: steps of the run that were taken again; pictures: of what the ranks trained on; empty where none could
+            be.
         figures: of the task's own, for the report to draw; undrawn: why there are none, "" where none are missing.
     """
 
@@ -121,6 +137,7 @@ class Evaluation:
     others: tuple[OtherScore, ...] = ()
     class_labels: tuple[int, ...] = ()
     audited: tuple[AuditedStep, ...] = ()
+    pictures: tuple[ComparedPictures, ...] = ()
     figures: tuple[TaskFigure, ...] = ()
     undrawn: str = ""
 

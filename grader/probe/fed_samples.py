@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.probe import events, sampling
+from grader.probe import events, fed_pictures, sampling
 from grader.probe.counters import counters
 from grader.probe.fingerprints import anchors, sample_hashes
 from grader.probe.patches import guarded
@@ -20,6 +20,8 @@ _spots = sampling.SampledSteps(16)
 def note(batch: Any, size: int) -> None:
     """A model is given a batch of so many samples in training; None: nobody knows what they are."""
     now = counters
+    if batch is not None and now.steps >= fed_pictures.next_step:
+        fed_pictures.note(batch)
     explained = now.explained or now.credit > 0
     if explained:
         now.credit = now.credit - size if now.credit > size else 0

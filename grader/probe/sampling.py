@@ -64,11 +64,20 @@ def first_sampled(step: int, every: int, *, purpose: str = "") -> int:
 def is_audited(step: int) -> bool:
     """Whether all of this step is told: one in each doubling of the run's length from step 4 on."""
     width = 1 << step.bit_length() >> 1
-    if width < _FIRST_AUDITED:
-        return False
+    return width >= _FIRST_AUDITED and step == _audited_from(width)
+
+
+def first_audited(step: int) -> int:
+    """The first audited step from this one on."""
+    width = max(_FIRST_AUDITED, 1 << step.bit_length() >> 1)
+    found = _audited_from(width)
+    return found if step <= found else _audited_from(2 * width)
+
+
+def _audited_from(width: int) -> int:
     if width not in _audited:  # who asks at every step pays for it once
         _audited[width] = width + lot(f"audited:{width}") % width
-    return step == _audited[width]
+    return _audited[width]
 
 
 def lot(what: str) -> int:

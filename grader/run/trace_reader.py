@@ -125,7 +125,7 @@ class _RankReader:
             case kind if kind in trace_events.TIMED:
                 name, read = trace_events.TIMED[kind]
                 self._keep(name, read(fields, line.t))
-            case events.AUDITED | events.AUDITED_PART:
+            case events.AUDITED | events.AUDITED_PART | events.PICTURES:
                 pass  # too much to keep: the scorer alone reads them (`evaluate.told_steps`)
             case _:
                 self._take_other(line)

@@ -202,5 +202,5 @@ def test_events_out_of_place_are_passed_over(tmp_path: Path) -> None:
         '0.1\t{"e": "audited_part", "t": 0.1, "n": 5, "of": 0, "weights": "AAA=", "gradients": "AAE="}\n'
         '0.1\t{"e": "audited_part", "t": 0.1, "n": 5, "of": 0, "weights": "AAI=", "gradients": null}\n'
     )
-    (step,) = told_by(3, trace)
+    ((step,), _) = told_by(3, trace)
     assert (step["n"], step["by"], step["weights"], step["gradients"]) == (5, 3, [["AAA=", "AAI="]], ["AAE="])

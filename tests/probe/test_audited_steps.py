@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.evaluate.told_steps import told_steps
+from grader.evaluate.told_steps import told as told_of
 from grader.model.dataset import PreparedDataset
 from grader.run.workspace import Workspace
 from tests.probe.warm_ranks import Ran
@@ -125,7 +125,7 @@ def test_steps_are_told_with_what_ranks_drew_for_them_while_they_step_together(
     workspace.trace(0).parent.mkdir()
     for rank in range(2):
         (ran.output.parent / f"rank{rank}.trace").rename(workspace.trace(rank))
-    told = told_steps(workspace, PreparedDataset("", "", tmp_path, tmp_path, 640, 1, 1))
+    told = told_of(workspace, PreparedDataset("", "", tmp_path, tmp_path, 640, 1, 1)).steps
     assert [step["n"].bit_length() for step in told if step["n"] < 8] == [3]
     assert skipped == 0 or all(step["n"] < skipped for step in told)
     assert skipped or len(told) >= 3
@@ -136,4 +136,4 @@ def test_steps_are_told_with_what_ranks_drew_for_them_while_they_step_together(
             ]
             assert around[0] == of_step
             assert len(of_step[0]) == 8
-    assert not told_steps(workspace, PreparedDataset("", "", tmp_path, tmp_path, 641, 1, 1))
+    assert not told_of(workspace, PreparedDataset("", "", tmp_path, tmp_path, 641, 1, 1)).steps

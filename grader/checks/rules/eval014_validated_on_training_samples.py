@@ -52,7 +52,8 @@ torch.distributed.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by the indices that training and validation loaders drew from one and the same data set, on whichever rank.
+In the run, by the indices that training and validation loaders drew from one and the same data set, on whichever rank;
+and by what the networks are given in training, which now and then is held against all images of both splits.
 An accuracy on training samples beside a validation on others is no fault, nor is a part that is set aside. In the
 source, by data sets put together for training of which one is validated on as it is.
 """
@@ -77,12 +78,14 @@ if TYPE_CHECKING:
     from grader.checks.run.data.fed_samples import SharedSamples
     from grader.checks.run.data.sample_ledger import Stream
     from grader.checks.run.data.split_membership import Scored
+    from grader.model.evaluation import ComparedPictures
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = ("DATA007",)
 _MOST = 0.5
 _SPLITS = ("train", "split", "subset")
 """Arguments by which data sets are told which part to read."""
+_APART = "Train on the training split alone, and keep the validation set for scoring."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -133,7 +136,7 @@ def _put_together(node: ast.AST) -> list[ast.expr]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs all of whose validation passes go over samples that were trained on."""
-    from grader.checks.run.data.fed_samples import validation_samples
+    from grader.checks.run.data.fed_samples import validation_pictures, validation_samples
     from grader.checks.run.data.split_membership import apart_by_split, scored_samples
     from grader.checks.run.metrics.evaluation_passes import unseen
 
@@ -144,6 +147,8 @@ def check_run(evidence: Evidence) -> Observation:
     apart = not found or any(one.num_trained < _MOST * one.num_scored for one in found)
     if apart and (mixed := validation_samples(evidence)):
         return flagged(_mixed_hit(evidence, mixed))
+    if apart and (changed := validation_pictures(evidence)):
+        return flagged(_changed_hit(evidence, changed))
     if not found and apart_by_split(evidence.ledger):
         return verified("The ranks trained on data sets of the training split, and validated on others.")
     if not found:
@@ -162,10 +167,28 @@ def _mixed_hit(evidence: Evidence, mixed: tuple[SharedSamples, ...]) -> Hit:
             f"somebody looked, {worst.num_shared:,} are samples of the validation set, to the last number: what is "
             "reported of it says nothing about samples that the network has never seen."
         ),
-        hint="Train on the training split alone, and keep the validation set for scoring.",
+        hint=_APART,
         where=place(site),
         ranks=tuple(one.rank for one in mixed),
         details={"shared_by_rank": {str(one.rank): one.num_shared for one in mixed}},
+    )
+
+
+def _changed_hit(evidence: Evidence, changed: tuple[ComparedPictures, ...]) -> Hit:
+    site = next((stream.site for stream in evidence.ledger.training), None)
+    found = [one for one in changed if one.num_validation]
+    num, shared = sum(one.num for one in changed), sum(one.num_validation for one in changed)
+    return Hit(
+        message=(
+            f"Of {count(num, 'sample')} that the ranks' models were given in training where somebody looked, "
+            f"{shared:,} are samples of the validation set, as they are or with small changes such as noise: each is "
+            "far nearer to one of that set than to any training image. What is reported of it says nothing about "
+            "samples that the network has never seen."
+        ),
+        hint=_APART,
+        where=place(site),
+        ranks=tuple(one.rank for one in found),
+        details={"validation_samples_by_rank": {str(one.rank): one.num_validation for one in found}},
     )
 
 

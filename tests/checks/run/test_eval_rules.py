@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grader.model.drawn_data import Batch, Pass
-from grader.model.evaluation import Evaluation, ReportedMetrics
+from grader.model.evaluation import ComparedPictures, Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
 from grader.model.run import Ending
@@ -505,6 +505,39 @@ def test_validation_on_samples_that_are_trained_on(tell: Any) -> None:
 def test_an_accuracy_on_training_samples_beside_a_validation(tell: Any) -> None:
     story = tell.honest()
     assert story.observation("EVAL014").state is CLEAN
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([(160, 40), (160, 0)], FLAGGED),
+        ([(100, 2), (100, 2)], FLAGGED),
+        ([(160, 3), (160, 3)], CLEAN),
+        ([(40, 3), (40, 0)], CLEAN),
+        ([(160, 0), (160, 0)], CLEAN),
+        ([], CLEAN),
+    ],
+)
+def test_training_on_validation_samples_with_small_changes(
+    tell: Any, counts: list[tuple[int, int]], expected: Any
+) -> None:
+    story = tell.honest()
+    pictures = tuple(ComparedPictures(rank, *numbers) for rank, numbers in enumerate(counts))
+    story.evaluation = scored(0.9, pictures=pictures)
+    look = story.observation("EVAL014")
+    assert look.state is expected
+    if expected is FLAGGED:
+        assert "are samples of the validation set, as they are or with small changes" in look.hits[0].message
+        assert look.hits[0].ranks == tuple(rank for rank, (_, found) in enumerate(counts) if found)
+
+
+def test_validation_samples_that_are_exactly_those_are_told_as_such(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(0.9, pictures=(ComparedPictures(0, 160, 40), ComparedPictures(1, 160, 40)))
+    hashes = [f"{n:016x}" for n in range(64)]
+    story.feed(0, [hashes])
+    story.ranks[0].event("evaluated", hashes=hashes, loader=0, n=0, **{"pass": 0})
+    assert "to the last number" in story.observation("EVAL014").hits[0].message
 
 
 # ---- EVAL007 -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.data.loader_passes import passes_of
+from grader.model.evaluation import ComparedPictures
 from grader.model.trace import RankTrace
 
 _NEARLY_ALL = 0.9
@@ -14,6 +15,10 @@ _ROUNDING = 0.02
 _FEWEST_SHARED = 16
 _SHARED = 0.05
 """Of what was looked at in training: a few images stand in both splits of a data set."""
+
+_FEWEST_PICTURES = 4
+_OF_PICTURES = 0.02
+"""An image that stands in both splits is a training image there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,13 @@ def validation_samples(evidence: Evidence) -> tuple[SharedSamples, ...]:
         if shared >= max(_FEWEST_SHARED, _SHARED * len(fed)):
             found.append(SharedSamples(rank.rank, len(fed), shared))
     return tuple(found)
+
+
+def validation_pictures(evidence: Evidence) -> tuple[ComparedPictures, ...]:
+    """What the ranks trained on, by the scorer's comparison; empty where next to none are validation images."""
+    found = evidence.evaluation.pictures if evidence.evaluation is not None else ()
+    num, shared = sum(one.num for one in found), sum(one.num_validation for one in found)
+    return found if shared >= max(_FEWEST_PICTURES, _OF_PICTURES * num) else ()
 
 
 def _fed(evidence: Evidence, rank: RankTrace) -> FedSamples | None:
