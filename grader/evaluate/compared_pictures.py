@@ -79,7 +79,8 @@ def _shapes(rows: Tensor) -> Tensor:
     """Rows without mean and contrast; those that have no contrast are left out."""
     rows = rows - rows.mean(1, keepdim=True)
     norms = rows.norm(dim=1, keepdim=True)
-    return rows[norms[:, 0] > 1] / norms[norms[:, 0] > 1]
+    shapes: Tensor = rows[norms[:, 0] > 1] / norms[norms[:, 0] > 1]
+    return shapes
 
 
 def _distances(pictures: Tensor, images: NDArray[np.uint8]) -> Tensor:
