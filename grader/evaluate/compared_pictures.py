@@ -29,8 +29,8 @@ _NEAR = 0.05
 """1 − correlation with an image that a picture may be."""
 _NEARER = 0.25
 """The same, as a share of what it is with the nearest training image."""
-_EXACT = 1e-4
-"""Of 1 − correlation: what rounding may make of an image that lies in both splits."""
+_ROUNDING = 1e-4
+"""What numbers from 0 to 255 leave between a picture and its image; less is told as this."""
 _CHUNK = 1 << 12
 
 
@@ -56,7 +56,7 @@ def compared_pictures(
     pictures = torch.cat(rows)
     near = _distances(pictures, validation)
     some = (near < _NEAR).nonzero()[:, 0]
-    found = some[near[some] + _EXACT < _NEARER * _distances(pictures[some], train)]
+    found = some[near[some] < _NEARER * _distances(pictures[some], train)]
     compared, of_validation = Counter(ranks), Counter(ranks[n] for n in found.tolist())
     counts = (ComparedPictures(rank, num, of_validation[rank]) for rank, num in sorted(compared.items()))
     return {"pictures": [asdict(one) for one in counts]}
@@ -77,9 +77,12 @@ def _pictures(look: dict[str, Any], size: int, most: int) -> Tensor:
 
 def _shapes(rows: Tensor) -> Tensor:
     """Rows without mean and contrast; those that have no contrast are left out."""
+    import torch
+
     rows = rows - rows.mean(1, keepdim=True)
-    norms = rows.norm(dim=1, keepdim=True)
-    shapes: Tensor = rows[norms[:, 0] > 1] / norms[norms[:, 0] > 1]
+    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    some = norms[:, 0] > 1
+    shapes: Tensor = rows[some] / norms[some]
     return shapes
 
 
@@ -91,7 +94,7 @@ def _distances(pictures: Tensor, images: NDArray[np.uint8]) -> Tensor:
     for chunk in _chunks(images):
         if len(chunk) and len(pictures):
             nearest = torch.maximum(nearest, (pictures @ chunk.T).amax(1))
-    return 1 - nearest
+    return (1 - nearest).clamp(min=_ROUNDING)
 
 
 def _chunks(images: NDArray[np.uint8]) -> Iterator[Tensor]:

@@ -26,8 +26,8 @@ def drawn(num: int, seed: int) -> Images:
     rng = np.random.default_rng(seed)
     coarse = classes[rng.integers(0, CLASSES, num)] + 0.3 * rng.normal(size=(num, 7, 7))
     images = np.kron(coarse, np.ones((4, 4)))
-    rounded: Images = np.clip(128 + 50 * images, 0, 255).round()
-    return rounded
+    clipped: Images = np.clip(128 + 50 * images, 0, 255).round()
+    return clipped
 
 
 TRAIN, VALIDATION = drawn(NUM_TRAIN, 1), drawn(NUM_VALIDATION, 2)

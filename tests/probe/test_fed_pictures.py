@@ -36,7 +36,7 @@ dist.destroy_process_group()
 """
 
 
-def told(ranks: Callable[..., Ran], step: str, size: int = 16, lot: str = "drawn") -> list[Any]:
+def told(ranks: Callable[..., Ran], step: str, size: int = 16, lot: str = "other") -> list[Any]:
     """Rank, step and pictures, (num, size), of each event."""
     ran = ranks(TRAIN.replace("STEP", step.replace("\n", "\n    ")).replace("SIZE", str(size)), lot=lot)
     assert not any(rank.problems for rank in ran.ranks)

@@ -531,6 +531,13 @@ def test_training_on_validation_samples_with_small_changes(
         assert look.hits[0].ranks == tuple(rank for rank, (_, found) in enumerate(counts) if found)
 
 
+def test_a_part_of_both_splits_that_is_set_aside(tell: Any) -> None:
+    story = trained(tell)
+    story.validate({0: range(200, 230, 2), 1: range(201, 230, 2)}, split=None, reduce="all_reduce")
+    story.evaluation = scored(0.9, pictures=(ComparedPictures(0, 160, 40), ComparedPictures(1, 160, 40)))
+    assert story.observation("EVAL014").state is CLEAN
+
+
 def test_validation_samples_that_are_exactly_those_are_told_as_such(tell: Any) -> None:
     story = tell.honest()
     story.evaluation = scored(0.9, pictures=(ComparedPictures(0, 160, 40), ComparedPictures(1, 160, 40)))
