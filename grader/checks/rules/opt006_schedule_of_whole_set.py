@@ -60,8 +60,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks, or as long as
-those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose one fall the rate
-climbs to the end; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped while its
+those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose fall the rate climbs
+again, once or in waves, and is not at its bottom in the end, or that is no longer than the run has epochs and was over
+after so many steps; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped while its
 optimizer never is; by a rate that a schedule moved, and that stands still from an optimizer on that was built in the
 place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
 number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a rate that follows a count of one
@@ -79,7 +80,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.causes import lengths_of, lines
+from grader.checks.source.causes import lines
 from grader.checks.source.optimisation.optimisation_fixes import length_in_helper, length_of_share
 from grader.checks.source.optimisation.sample_clocks import clocks_of_one_rank
 from grader.checks.source.optimisation.schedules import (
@@ -96,7 +97,8 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.optimisation.schedule_ends import Bounce, IdleEnd
+    from grader.checks.run.optimisation.learning_rates import LearningRateCurve
+    from grader.checks.run.optimisation.schedule_ends import IdleEnd
     from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -149,6 +151,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
+    from grader.checks.run.optimisation.climbing_schedules import bounce_hit
     from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
     from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit
     from grader.checks.run.optimisation.schedule_ends import (
@@ -178,8 +181,9 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("No schedule of a known length was seen.")
     if (behind := left_behind(ranks[0], first)) is not None:
         return flagged(behind_hit(evidence.script, behind))
-    if (up := bounce(ranks[0], first)) is not None:
-        return flagged(_bounce_hit(evidence.script, up))
+    passes = max((len(s.epochs) for s in evidence.ledger.training if s.exact), default=0)
+    if (up := bounce(ranks[0], first, passes)) is not None:
+        return flagged(bounce_hit(evidence.script, up, len(first.steps) // passes if passes else 0))
     # A schedule may be stepped once per batch while gradients are accumulated over several.
     delivered = sum(
         s.num_batches for stream in evidence.ledger.training for s in stream.shards(ranks[0].rank)
@@ -204,9 +208,17 @@ def check_run(evidence: Evidence) -> Observation:
             return flagged(_hit(evidence.script, event, length, steps, len(ranks)))
     whole = next((n for event, n in reversed(told) if n != event.fields.get("length")), told[0][1])
     made = f"The schedule was made for {count(whole, 'step')}, and {steps:,} were taken"
+    if whole < (1 - _TOLERANCE) * steps:
+        # Something else moves the rate in the others, such as a warm-up by hand.
+        return verified(_moved_to_the_end(first))
     if told[0][1] > (1 + _TOLERANCE) * steps:
         return not_observable(f"{made}: nothing says how many were meant.")
     return verified(f"{made}.")
+
+
+def _moved_to_the_end(found: LearningRateCurve) -> str:
+    ended = f"ended at {found.rates[-1]:.3g} in the last of {len(found.rates):,}, and its peak was {found.peak:.3g}."
+    return f"The learning rate moved with the steps and {ended}"
 
 
 def _as_long_as(told: list[tuple[Event, int]], steps: int) -> tuple[Event, int] | None:
@@ -235,18 +247,6 @@ def _idle_hit(script: Script, idle: IdleEnd, made: Event | None) -> Hit:
             )
         ),
         details={"taken": idle.taken, "left": idle.left},
-    )
-
-
-def _bounce_hit(script: Script, up: Bounce) -> Hit:
-    length = up.event.fields.get("length")
-    return Hit(
-        message=f"{at(up.event.site)} makes a cosine that is at its bottom after {length:,} steps, but it was given "
-        f"more: the rate fell from {up.peak:.3g} to {up.bottom:.3g}, climbed again, and training ended at "
-        f"{up.end:.3g}. The last steps should be the smallest ones.",
-        hint=f"Make the cosine as long as it is stepped: `T_max` is to be {up.length:,} here.",
-        where=(*place(up.event.site), *lines(script, lengths_of(script, up.event.site))),
-        details={"length": length, "needed": up.length, "end": up.end, "peak": up.peak},
     )
 
 

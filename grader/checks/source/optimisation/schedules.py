@@ -163,6 +163,14 @@ def stepped_by(script: Script, stepped: ast.expr) -> set[ast.AST]:
     return found
 
 
+def steps_of(script: Script, schedule: ast.Call) -> Iterable[ast.Call]:
+    """The calls of `step` that advance a schedule, by itself or as a part of others."""
+    for call in script.called("step"):
+        owner = called_on(call)
+        if owner is not None and schedule in stepped_by(script, owner):
+            yield call
+
+
 def _may_be(script: Script, one: ast.expr, other: ast.expr) -> bool:
     """Whether two expressions are one value in some case: what makes loaders is given several sets."""
     shared = set(script.values.origins(one)) & set(script.values.origins(other))
