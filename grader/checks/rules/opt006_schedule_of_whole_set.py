@@ -4,7 +4,7 @@
 A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among ranks
 and steps the schedule once per batch. A schedule that is over early: a cosine that climbs again until training ends, or
 a rate that stands at 0 for the rest of it. A schedule whose optimizer was replaced by a new one, which it does not
-move.
+move. A schedule that is built and never stepped.
 
 ## Why it matters
 With k ranks an epoch has a k-th of the batches. A warm-up then lasts k times as many epochs, and the decay that brings
@@ -65,8 +65,9 @@ again, once or in waves, and is not at its bottom in the end, or that is no long
 after so many steps; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped while its
 optimizer never is; by a rate that a schedule moved, and that stands still from an optimizer on that was built in the
 place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
-number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a rate that follows a count of one
-rank's samples, on a curve as long as those of all ranks, which is more than a hint where the rate did not come down.
+number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a schedule that no `step()` of the
+text can be of; by a rate that follows a count of one rank's samples, on a curve as long as those of all ranks, which is
+more than a hint where the rate did not come down.
 Lengths of schedules that follow one another add up. Schedules that rise again by their name, such as
 `CosineAnnealingWarmRestarts`, are fine.
 """
@@ -90,6 +91,7 @@ from grader.checks.source.optimisation.schedules import (
     replaced_optimizers,
     stepped_by,
 )
+from grader.checks.source.optimisation.unstepped_schedules import unstepped
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.nodes import name_of
 from grader.model.finding import Severity
@@ -123,6 +125,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             hint=ONE_OPTIMIZER,
             where=lines(script, [one.optimizer, one.schedule]),
         )
+    for idle in unstepped(script):
+        yield Hit(idle.says, idle.hint, lines(script, idle.nodes))
     for clock in clocks_of_one_rank(script):
         yield Hit(clock.says, clock.hint, lines(script, clock.nodes[:1]), severity=Severity.HINT)
     loops = [d for d in training.draws if d.trains]
@@ -153,7 +157,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
     from grader.checks.run.optimisation.climbing_schedules import bounce_hit
     from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
-    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit
+    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, never_stepped
     from grader.checks.run.optimisation.schedule_ends import (
         bounce,
         idle_end,
@@ -170,6 +174,8 @@ def check_run(evidence: Evidence) -> Observation:
     told = schedule_lengths(ranks[0])
     if first is not None and (idle := idle_end(first)) is not None:
         return flagged(_idle_hit(evidence.script, idle, next(iter(ranks[0].events("lr_scheduler")), None)))
+    if first is not None and (never := never_stepped(evidence.script, ranks[0], first)) is not None:
+        return flagged(never)
     if first is not None and (other := of_another_optimizer(ranks[0], first)) is not None:
         return flagged(aside_hit(evidence.script, other, first.peak, len(first.steps)))
     if first is not None and first.rates[-1] > _COME_DOWN * first.peak:

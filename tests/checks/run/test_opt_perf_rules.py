@@ -811,6 +811,24 @@ def test_a_schedule_of_an_optimizer_that_never_steps(
         assert "Make the schedule below `train.py:12`" in hit.hint
 
 
+@pytest.mark.parametrize(
+    ("rates", "found"), [([0.1] * 40, True), ([0.1 - 0.002 * n for n in range(40)], False)]
+)
+def test_a_schedule_that_is_never_stepped(tell: Any, rates: list[float], found: bool) -> None:
+    story = steps(tell, rates)
+    story.text = NEVER_STEPPED
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 15, kind="LambdaLR", length=None)
+    look = story.observation("OPT006")
+    assert (look.state is FLAGGED) is found
+    if found:
+        (hit,) = look.hits
+        assert hit.where[0].line == 15
+        assert "nothing calls its `step()`" in hit.message
+        assert "stood at 0.1 in all 40 steps" in hit.message
+        assert "Write `self.scheduler.step()` behind `self.optimizer.step()` (`train.py:24`):" in hit.hint
+
+
 def test_the_rates_of_optimizers_that_take_each_others_place(tell: Any) -> None:
     story = tell.Story()
     story.expected = ASKED
@@ -941,6 +959,7 @@ def test_two_ranks_that_are_no_faster_than_one(tell: Any) -> None:
     assert story.observation("PERF003").state is UNSEEN
 
 
+NEVER_STEPPED = (Path(__file__).parents[1] / "fixtures/OPT006/flagged_never_stepped.py").read_text("utf-8")
 OWN_COUNT = (Path(__file__).parents[1] / "fixtures/OPT006/flagged_count_of_own_samples.py").read_text(
     encoding="utf-8"
 )
