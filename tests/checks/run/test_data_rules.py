@@ -481,6 +481,27 @@ def test_the_line_that_makes_windows_overlap_is_named(tell: Any) -> None:
     assert hit.hint == "Write `rank * 8` for `rank` in `start + rank` at `train.py:7`."
 
 
+ONE_REPLICA = """from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data, num_replicas=1, rank=0)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+"""
+
+
+def test_a_sampler_for_one_rank_is_named_with_its_arguments(tell: Any) -> None:
+    story = tell.Story()
+    story.text = ONE_REPLICA
+    for epoch in range(2):
+        shard = tell.strided(96, 1, epoch)[0]
+        story.epoch({0: shard, 1: shard}, num_replicas=1, sampler_rank=0, site=tell.site(4))
+    (hit,) = story.observation("DATA001").hits
+    assert [place.line for place in hit.where] == [3, 4]
+    assert (
+        "`train.py:3` tells the `DistributedSampler` that there is one rank, `num_replicas=1`" in hit.message
+    )
+    assert hit.hint.startswith("Leave `num_replicas=1, rank=0` out at `train.py:3`")
+
+
 # ---- DATA002 -----------------------------------------------------------------------------------------------------
 
 
@@ -535,6 +556,32 @@ def test_a_batch_sampler_has_the_sampler_that_is_to_be_told(tell: Any) -> None:
     assert hit.hint.startswith(
         "Write `loader.batch_sampler.sampler` instead of `loader.sampler`, there and in that test"
     )
+
+
+TOLD_LATE = """from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(3):
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+    sampler.set_epoch(epoch)
+"""
+
+
+def test_a_sampler_that_is_told_when_the_epoch_is_over(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TOLD_LATE
+    for told in (0, 0, 1):
+        story.epoch(tell.strided(96, 2, told), sampler_epoch=told, site=tell.site(4))
+    (hit,) = story.observation("DATA002").hits
+    assert [place.line for place in hit.where] == [10, 4]
+    assert "in epochs 0 and 1" in hit.message
+    assert "`train.py:10` tells the sampler the number of an epoch when that is over" in hit.message
+    assert "Every epoch" not in hit.message
+    assert hit.hint.startswith("Move `sampler.set_epoch(epoch)` from `train.py:10`")
 
 
 TELLS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
