@@ -141,12 +141,61 @@ def test_a_wrapper_that_fills_the_last_global_batch(tell: Any) -> None:
     assert states(story, *DATA) == ALL_CLEAN
 
 
-def test_early_break_in_every_epoch(tell: Any) -> None:
+LEFT = """from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(6):
+    sampler.set_epoch(epoch)
+    for it, (x, y) in enumerate(loader):
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        if it >= 3:
+            break
+"""
+
+
+@pytest.mark.parametrize("text", [LEFT, "import torch\n"])
+@pytest.mark.parametrize("num_epochs", [2, 6])
+def test_an_early_break_in_every_epoch(tell: Any, num_epochs: int, text: str) -> None:
     story = tell.Story()
-    for epoch in range(6):
-        shards = tell.strided(96, 2, epoch)
-        story.epoch({r: s[:32] for r, s in shards.items()}, exhausted=False, sampler_epoch=epoch)
-    assert states(story, *DATA) == ALL_CLEAN
+    story.text = text
+    for epoch in range(num_epochs):
+        shards = {r: s[:32] for r, s in tell.strided(96, 2, epoch).items()}
+        story.epoch(shards, exhausted=False, sampler_epoch=epoch, site=tell.site(4))
+    assert states(story, *DATA) == {**ALL_CLEAN, "DATA004": FLAGGED}
+    (hit,) = story.observation("DATA004").hits
+    assert hit.severity is Severity.WARNING
+    assert "after 4 of 6 batches: 32 of 96 training samples" in hit.message
+    if text == LEFT:
+        assert [place.line for place in hit.where] == [11, 12, 4]
+        assert "`train.py:12` breaks it off, `it >= 3`." in hit.message
+        assert hit.hint.startswith("Take `break` at `train.py:12` out")
+
+
+def drawn(tell: Any, lengths: list[int], **options: Any) -> Any:
+    """Epochs whose shares of 48 samples are left after so many; the whole share runs dry."""
+    story = tell.Story()
+    for epoch, length in enumerate(lengths):
+        shards = {r: s[:length] for r, s in tell.strided(96, 2, epoch).items()}
+        story.epoch(shards, exhausted=length == 48, sampler_epoch=epoch, **options)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("lengths", "every"),
+    [
+        ([48, 48, 24], 1),  # a number of steps that ends the last epoch
+        ([48, 16, 48], 1),  # one that was stopped
+        ([40, 40, 40], 1),  # one batch of all ranks is left
+        ([32, 32, 32], 2),  # what is no whole round of accumulated gradients
+        ([24, 32, 16, 40], 1),  # by a clock
+    ],
+)
+def test_epochs_that_are_left_by_a_plan(tell: Any, lengths: list[int], every: int) -> None:
+    story = drawn(tell, lengths, every=every)
+    assert story.observation("DATA004").state is not FLAGGED
 
 
 @pytest.mark.parametrize("left", [8, 24, 40])
