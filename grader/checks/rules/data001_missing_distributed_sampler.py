@@ -49,9 +49,10 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by the indices that each rank's training loader delivered in each epoch, whatever sampler made them; where
-there are no indices, by hashes of the samples fed to the model. In the source, by a shuffled training loader without a
-sampler in a script that divides its data nowhere, by one that Accelerate or Fabric is in use for and never gets, or by
-batches that are drawn at random places of a file after one seed for all ranks.
+there are no indices, by hashes of the samples fed to the model. Ranks that drew different samples, and whose models
+were given the same ones in every step looked at, train on one rank's batch. In the source, by a shuffled training
+loader without a sampler in a script that divides its data nowhere, by one that Accelerate or Fabric is in use for and
+never gets, or by batches that are drawn at random places of a file after one seed for all ranks.
 """
 
 from __future__ import annotations
@@ -193,8 +194,11 @@ def _fix(script: Script, loader: ast.Call, idle: list[ast.Call]) -> Fix | None:
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which every rank drew (almost) the whole set."""
     from grader.checks.run.data.epoch_partition import PartitionKind, epoch_partitions
+    from grader.checks.run.data.given_inputs import given_alike
     from grader.checks.run.models.replica_comparison import in_parts_by_hand
 
+    if (alike := given_alike(evidence)) is not None:
+        return flagged(alike)
     judged: list[EpochPartition] = []
     for stream in evidence.ledger.training:
         found = epoch_partitions(evidence.ledger, stream)
