@@ -49,9 +49,10 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by the indices that each rank's training loader delivered in each epoch, whatever sampler made them; where
-there are no indices, by hashes of the samples fed to the model. In the source, by a shuffled training loader without a
-sampler in a script that divides its data nowhere, by one that Accelerate or Fabric is in use for and never gets, or by
-batches that are drawn at random places of a file after one seed for all ranks.
+there are no indices, by hashes of the samples fed to the model. Ranks that drew different samples, and whose models
+were given the same ones in every step looked at, train on one rank's batch. In the source, by a shuffled training
+loader without a sampler in a script that divides its data nowhere, by one that Accelerate or Fabric is in use for and
+never gets, or by batches that are drawn at random places of a file after one seed for all ranks.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ from grader.checks.source.data.epoch_numbers import drawn_again, tell_epoch
 from grader.checks.source.data.equal_batches import equal_batches
 from grader.checks.source.data.loader_sharding import Shared
 from grader.checks.source.data.orders_by_hand import orders_read, rows_of_own, whole_order
+from grader.checks.source.data.sampler_advice import DIVIDE, divided, for_one_rank
 from grader.checks.source.data.share_causes import loader_at
 from grader.checks.source.ranks.written_ranks import held_name
 from grader.checks.source.script import Script
@@ -88,11 +90,6 @@ if TYPE_CHECKING:
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DIST004",)
-_DIVIDE = (
-    "Give each rank its share: `sampler = DistributedSampler(train_set)`, "
-    "`DataLoader(train_set, batch_size=…, sampler=sampler)` without `shuffle=True`, "
-    "and `sampler.set_epoch(epoch)` at the start of each epoch."
-)
 _UNLESS = " It is right only where the caller, which is in another file, hands in each rank's share."
 _DIVIDE_STREAM = (
     "Let the stream itself take its share: in `__iter__`, `itertools.islice(rows, rank * workers + worker, None, "
@@ -124,7 +121,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing "
             f"divides its samples among {among}.{unused} Every rank then trains on the whole set: N devices "
             "do the same work N times." + (_UNLESS if unknown else ""),
-            hint=_divide(script, loader) if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
+            hint=divided(script, loader) if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
             where=(script.location(loader),),
             fix=_fix(script, loader, idle),
             severity=Severity.HINT if unknown else None,
@@ -139,25 +136,6 @@ def _given_whole(script: Script, loader: ast.Call) -> bool:
     if script.values.constant(script.argument(loader, "shuffle")) is not True:
         return False
     return given_from_elsewhere(script, dataset) and entry_on_every_rank(script, loader) is not None
-
-
-def _divide(script: Script, loader: ast.Call) -> str:
-    """What to write at a loader of a whole set: the sampler that is there already, or a new one."""
-    dataset = script.argument(loader, "dataset")
-    if not isinstance(dataset, ast.Name | ast.Attribute):
-        return _DIVIDE
-    written, place = ast.unparse(dataset), script.at(loader)
-    whole = script.argument(loader, "shuffle") is not None
-    for made in script.calls(SAMPLER):
-        name = held_name(script, made, loader)
-        if name and made.args and ast.unparse(made.args[0]) == written:
-            instead = "in place of `shuffle`" if whole else "as well"
-            return f"Give the loader at {place} the sampler that is there: `sampler={name}` {instead}."
-    instead = " in place of `shuffle`" if whole else ""
-    return (
-        f"Give each rank its share: `sampler = DistributedSampler({written})` above {place}, "
-        f"`sampler=sampler`{instead} in the loader, and `sampler.set_epoch(epoch)` at the start of each epoch."
-    )
 
 
 def _kept_from_framework(script: Script) -> Iterable[Hit]:
@@ -216,8 +194,11 @@ def _fix(script: Script, loader: ast.Call, idle: list[ast.Call]) -> Fix | None:
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which every rank drew (almost) the whole set."""
     from grader.checks.run.data.epoch_partition import PartitionKind, epoch_partitions
+    from grader.checks.run.data.given_inputs import given_alike
     from grader.checks.run.models.replica_comparison import in_parts_by_hand
 
+    if (alike := given_alike(evidence)) is not None:
+        return flagged(alike)
     judged: list[EpochPartition] = []
     for stream in evidence.ledger.training:
         found = epoch_partitions(evidence.ledger, stream)
@@ -228,14 +209,14 @@ def check_run(evidence: Evidence) -> Observation:
         if whole:
             return flagged(_hit(evidence.script, stream, whole, evidence.ledger.layout))
         judged += found
-    divided = [d for d in judged if d.kind in (PartitionKind.DISJOINT, PartitionKind.OVERLAP)]
-    if divided:
-        return verified(_shares(divided[0].epoch, max(divided[0].num_distinct, divided[0].num_expected or 0)))
+    parts = [d for d in judged if d.kind in (PartitionKind.DISJOINT, PartitionKind.OVERLAP)]
+    if parts:
+        return verified(_shares(parts[0].epoch, max(parts[0].num_distinct, parts[0].num_expected or 0)))
     # Whatever its samples are called, a rank that draws far fewer than there are does not draw them all.
     total = evidence.ledger.num_train
-    parts = [d.epoch for d in judged if d.epoch.known and d.epoch.own and d.epoch.complete]
-    if total and parts and all(s.num_distinct < 0.9 * total for e in parts for s in e.shards):
-        return verified(_shares(parts[0], total))
+    whole_epochs = [d.epoch for d in judged if d.epoch.known and d.epoch.own and d.epoch.complete]
+    if total and whole_epochs and all(s.num_distinct < 0.9 * total for e in whole_epochs for s in e.shards):
+        return verified(_shares(whole_epochs[0], total))
     if judged:
         return not_observable(f"The shards could not be compared: {judged[0].reason}.")
     return not_observable(_one_model(evidence) or "No epoch was seen in which two or more ranks trained.")
@@ -273,11 +254,15 @@ def _hit(script: Script, stream: Stream, whole: list[EpochPartition], layout: La
     when = epochs(numbers) if first.exact else "each of the first epochs"
     orders = orders_read(script) if stream.hashed else []
     cause, hint = whole_order(script, orders[0]) if orders else _cause(script, stream, first)
+    told = first.shards[0].loader
+    one = for_one_rank(script, loader_at(script, stream.site)) if told and told.num_replicas == 1 else None
+    if one is not None:
+        cause, hint = one.says, one.hint
     return Hit(
         message=f"{ranks(everyone)} {drew} {count(first.num_distinct, 'sample')} in {when}. {cause}, so every {who} "
         f"trains on the whole set: {number} {plural} do the same work {number} times.",
         hint=hint,
-        where=(*lines(script, orders[:1]), *place(stream.site)),
+        where=(*lines(script, one.nodes if one is not None else orders[:1]), *place(stream.site)),
         ranks=everyone,
         details={
             "epochs": numbers,
@@ -291,10 +276,10 @@ def _hit(script: Script, stream: Stream, whole: list[EpochPartition], layout: La
 def _cause(script: Script, stream: Stream, first: EpochShards) -> tuple[str, str]:
     """Why nothing divides the samples, and what to write."""
     if stream.site is None:
-        hint = _DIVIDE_STREAM if _streams(script) else rows_of_own(script) if stream.hashed else _DIVIDE
+        hint = _DIVIDE_STREAM if _streams(script) else rows_of_own(script) if stream.hashed else DIVIDE
         return "Nothing in the script divides the samples among ranks", hint
     sampler = first.shards[0].loader.sampler if first.shards[0].loader else ""
     loader = loader_at(script, stream.site)
-    hint = _DIVIDE_STREAM if _streams(script) else _DIVIDE if loader is None else _divide(script, loader)
+    hint = _DIVIDE_STREAM if _streams(script) else DIVIDE if loader is None else divided(script, loader)
     kind = f"`{sampler}`" if sampler else "sampler"
     return f"{at(stream.site)} builds the loader with a {kind} that knows no ranks", hint

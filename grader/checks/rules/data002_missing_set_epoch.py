@@ -86,6 +86,7 @@ if TYPE_CHECKING:
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DATA006",)
+_REPEATS = "Every epoch repeats the first one's batches, so shuffling helps only once."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -243,8 +244,9 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
 
 
 def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
-    said = list(check_source(script))
     loader = loader_at(script, stream.site)
+    late = any(m.late for m in missed_epochs(script, loader))
+    said = [] if late else list(check_source(script))
     frozen = [*frozen_orders(script, loader), *drawn_once(script, loader)]
     sown = [] if said or frozen else [s for s in own_seeds(script, stream.site) if not takes_epoch(script, s)]
     seeds = lines(script, sown)
@@ -264,8 +266,7 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     return Hit(
         message=(
             f"{ranks(repeated)} met the same samples in the same order in {epochs(numbers)} "
-            f"({count(shard.num_samples, 'sample')} each). {cause}Every epoch repeats the first one's batches, "
-            "so shuffling helps only once."
+            f"({count(shard.num_samples, 'sample')} each). {cause}{'' if late else _REPEATS}"
         ),
         hint=said[0].hint
         if said

@@ -1,8 +1,8 @@
 """Part of the training set is never seen.
 
 ## What it finds
-Epochs in which the ranks together leave out more samples than one incomplete global batch; batches of which only a part
-goes into the model.
+Epochs in which the ranks together leave out more samples than one incomplete global batch; epochs that are all broken
+off after so many batches; batches of which only a part goes into the model.
 
 ## Why it matters
 An epoch is one look at every sample. What no rank draws, the model can't learn from: a sampler that counts more ranks
@@ -37,10 +37,12 @@ In the run, by the union of the indices that all ranks drew in an epoch, against
 all ranks share). Passes that deal out the set together and draw nothing twice, such as one that is left and one that is
 resumed, are one epoch. Dropping one incomplete global batch is fine. Draws with replacement from shares of the ranks'
 own may be meant, and what they leave out is a hint. An epoch that the script leaves early is judged by what all epochs
-together have seen. In the source, by a loader with a `DistributedSampler` that is handed to `accelerator.prepare`,
-which divides its batches among the ranks once more (Fabric leaves such a sampler alone), and by a `DistributedSampler`
-that was made over another loader's data set. Where the text rounds the number of samples down (`n // 512 * 512`) and
-that leaves out as many as were missed, it is named.
+together have seen. Where every epoch (but for the last) is left after the same number of batches, with more than one
+round of the optimizer to come, its rest is skipped each time: a warning, as other epochs draw other samples. In the
+source, by a loader with a `DistributedSampler` that is handed to `accelerator.prepare`, which divides its batches among
+the ranks once more (Fabric leaves such a sampler alone), and by a `DistributedSampler` that was made over another
+loader's data set. Where the text rounds the number of samples down (`n // 512 * 512`) and that leaves out as many as
+were missed, it is named.
 """
 
 from __future__ import annotations
@@ -110,6 +112,7 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.checks.run.data.divided_parts import divided_parts
     from grader.checks.run.data.epoch_partition import epoch_partitions
     from grader.checks.run.data.fed_samples import unused_samples
+    from grader.checks.run.data.left_passes import left_each_time
 
     if unused := unused_samples(evidence):
         return flagged(_unused_hit(evidence, unused))
@@ -134,6 +137,10 @@ def check_run(evidence: Evidence) -> Observation:
                     f"Sets of the ranks' own were drawn in {many}, as many samples as there are: {whole}."
                 )
             return verified(f"All {whole} were drawn in each of {many}{dropped}.")
+        if (
+            left := left_each_time(evidence.script, evidence.trace, evidence.ledger, stream, judged)
+        ) is not None:
+            return flagged(left)
         if judged:
             observation, reason = _over_all(evidence, stream, judged)
             if observation is not None:

@@ -4,7 +4,7 @@
 A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among ranks
 and steps the schedule once per batch. A schedule that is over early: a cosine that climbs again until training ends, or
 a rate that stands at 0 for the rest of it. A schedule whose optimizer was replaced by a new one, which it does not
-move.
+move. A schedule that is built and never stepped.
 
 ## Why it matters
 With k ranks an epoch has a k-th of the batches. A warm-up then lasts k times as many epochs, and the decay that brings
@@ -60,12 +60,14 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks, or as long as
-those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose one fall the rate
-climbs to the end; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped while its
+those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose fall the rate climbs
+again, once or in waves, and is not at its bottom in the end, or that is no longer than the run has epochs and was over
+after so many steps; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped while its
 optimizer never is; by a rate that a schedule moved, and that stands still from an optimizer on that was built in the
 place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
-number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a rate that follows a count of one
-rank's samples, on a curve as long as those of all ranks, which is more than a hint where the rate did not come down.
+number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a schedule that no `step()` of the
+text can be of; by a rate that follows a count of one rank's samples, on a curve as long as those of all ranks, which is
+more than a hint where the rate did not come down.
 Lengths of schedules that follow one another add up. Schedules that rise again by their name, such as
 `CosineAnnealingWarmRestarts`, are fine.
 """
@@ -79,7 +81,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.causes import lengths_of, lines
+from grader.checks.source.causes import lines
 from grader.checks.source.optimisation.optimisation_fixes import length_in_helper, length_of_share
 from grader.checks.source.optimisation.sample_clocks import clocks_of_one_rank
 from grader.checks.source.optimisation.schedules import (
@@ -89,6 +91,7 @@ from grader.checks.source.optimisation.schedules import (
     replaced_optimizers,
     stepped_by,
 )
+from grader.checks.source.optimisation.unstepped_schedules import unstepped
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.nodes import name_of
 from grader.model.finding import Severity
@@ -96,7 +99,8 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.checks.run.optimisation.schedule_ends import Bounce, IdleEnd
+    from grader.checks.run.optimisation.learning_rates import LearningRateCurve
+    from grader.checks.run.optimisation.schedule_ends import IdleEnd
     from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -121,6 +125,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             hint=ONE_OPTIMIZER,
             where=lines(script, [one.optimizer, one.schedule]),
         )
+    for idle in unstepped(script):
+        yield Hit(idle.says, idle.hint, lines(script, idle.nodes))
     for clock in clocks_of_one_rank(script):
         yield Hit(clock.says, clock.hint, lines(script, clock.nodes[:1]), severity=Severity.HINT)
     loops = [d for d in training.draws if d.trains]
@@ -149,8 +155,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
+    from grader.checks.run.optimisation.climbing_schedules import bounce_hit
     from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
-    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit
+    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, never_stepped
     from grader.checks.run.optimisation.schedule_ends import (
         bounce,
         idle_end,
@@ -167,6 +174,8 @@ def check_run(evidence: Evidence) -> Observation:
     told = schedule_lengths(ranks[0])
     if first is not None and (idle := idle_end(first)) is not None:
         return flagged(_idle_hit(evidence.script, idle, next(iter(ranks[0].events("lr_scheduler")), None)))
+    if first is not None and (never := never_stepped(evidence.script, ranks[0], first)) is not None:
+        return flagged(never)
     if first is not None and (other := of_another_optimizer(ranks[0], first)) is not None:
         return flagged(aside_hit(evidence.script, other, first.peak, len(first.steps)))
     if first is not None and first.rates[-1] > _COME_DOWN * first.peak:
@@ -178,8 +187,9 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("No schedule of a known length was seen.")
     if (behind := left_behind(ranks[0], first)) is not None:
         return flagged(behind_hit(evidence.script, behind))
-    if (up := bounce(ranks[0], first)) is not None:
-        return flagged(_bounce_hit(evidence.script, up))
+    passes = max((len(s.epochs) for s in evidence.ledger.training if s.exact), default=0)
+    if (up := bounce(ranks[0], first, passes)) is not None:
+        return flagged(bounce_hit(evidence.script, up, len(first.steps) // passes if passes else 0))
     # A schedule may be stepped once per batch while gradients are accumulated over several.
     delivered = sum(
         s.num_batches for stream in evidence.ledger.training for s in stream.shards(ranks[0].rank)
@@ -204,9 +214,17 @@ def check_run(evidence: Evidence) -> Observation:
             return flagged(_hit(evidence.script, event, length, steps, len(ranks)))
     whole = next((n for event, n in reversed(told) if n != event.fields.get("length")), told[0][1])
     made = f"The schedule was made for {count(whole, 'step')}, and {steps:,} were taken"
+    if whole < (1 - _TOLERANCE) * steps:
+        # Something else moves the rate in the others, such as a warm-up by hand.
+        return verified(_moved_to_the_end(first))
     if told[0][1] > (1 + _TOLERANCE) * steps:
         return not_observable(f"{made}: nothing says how many were meant.")
     return verified(f"{made}.")
+
+
+def _moved_to_the_end(found: LearningRateCurve) -> str:
+    ended = f"ended at {found.rates[-1]:.3g} in the last of {len(found.rates):,}, and its peak was {found.peak:.3g}."
+    return f"The learning rate moved with the steps and {ended}"
 
 
 def _as_long_as(told: list[tuple[Event, int]], steps: int) -> tuple[Event, int] | None:
@@ -235,18 +253,6 @@ def _idle_hit(script: Script, idle: IdleEnd, made: Event | None) -> Hit:
             )
         ),
         details={"taken": idle.taken, "left": idle.left},
-    )
-
-
-def _bounce_hit(script: Script, up: Bounce) -> Hit:
-    length = up.event.fields.get("length")
-    return Hit(
-        message=f"{at(up.event.site)} makes a cosine that is at its bottom after {length:,} steps, but it was given "
-        f"more: the rate fell from {up.peak:.3g} to {up.bottom:.3g}, climbed again, and training ended at "
-        f"{up.end:.3g}. The last steps should be the smallest ones.",
-        hint=f"Make the cosine as long as it is stepped: `T_max` is to be {up.length:,} here.",
-        where=(*place(up.event.site), *lines(script, lengths_of(script, up.event.site))),
-        details={"length": length, "needed": up.length, "end": up.end, "peak": up.peak},
     )
 
 

@@ -141,12 +141,61 @@ def test_a_wrapper_that_fills_the_last_global_batch(tell: Any) -> None:
     assert states(story, *DATA) == ALL_CLEAN
 
 
-def test_early_break_in_every_epoch(tell: Any) -> None:
+LEFT = """from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(6):
+    sampler.set_epoch(epoch)
+    for it, (x, y) in enumerate(loader):
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        if it >= 3:
+            break
+"""
+
+
+@pytest.mark.parametrize("text", [LEFT, "import torch\n"])
+@pytest.mark.parametrize("num_epochs", [2, 6])
+def test_an_early_break_in_every_epoch(tell: Any, num_epochs: int, text: str) -> None:
     story = tell.Story()
-    for epoch in range(6):
-        shards = tell.strided(96, 2, epoch)
-        story.epoch({r: s[:32] for r, s in shards.items()}, exhausted=False, sampler_epoch=epoch)
-    assert states(story, *DATA) == ALL_CLEAN
+    story.text = text
+    for epoch in range(num_epochs):
+        shards = {r: s[:32] for r, s in tell.strided(96, 2, epoch).items()}
+        story.epoch(shards, exhausted=False, sampler_epoch=epoch, site=tell.site(4))
+    assert states(story, *DATA) == {**ALL_CLEAN, "DATA004": FLAGGED}
+    (hit,) = story.observation("DATA004").hits
+    assert hit.severity is Severity.WARNING
+    assert "after 4 of 6 batches: 32 of 96 training samples" in hit.message
+    if text == LEFT:
+        assert [place.line for place in hit.where] == [11, 12, 4]
+        assert "`train.py:12` breaks it off, `it >= 3`." in hit.message
+        assert hit.hint.startswith("Take `break` at `train.py:12` out")
+
+
+def drawn(tell: Any, lengths: list[int], **options: Any) -> Any:
+    """Epochs whose shares of 48 samples are left after so many; the whole share runs dry."""
+    story = tell.Story()
+    for epoch, length in enumerate(lengths):
+        shards = {r: s[:length] for r, s in tell.strided(96, 2, epoch).items()}
+        story.epoch(shards, exhausted=length == 48, sampler_epoch=epoch, **options)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("lengths", "every"),
+    [
+        ([48, 48, 24], 1),  # a number of steps that ends the last epoch
+        ([48, 16, 48], 1),  # one that was stopped
+        ([40, 40, 40], 1),  # one batch of all ranks is left
+        ([32, 32, 32], 2),  # what is no whole round of accumulated gradients
+        ([24, 32, 16, 40], 1),  # by a clock
+    ],
+)
+def test_epochs_that_are_left_by_a_plan(tell: Any, lengths: list[int], every: int) -> None:
+    story = drawn(tell, lengths, every=every)
+    assert story.observation("DATA004").state is not FLAGGED
 
 
 @pytest.mark.parametrize("left", [8, 24, 40])
@@ -481,6 +530,27 @@ def test_the_line_that_makes_windows_overlap_is_named(tell: Any) -> None:
     assert hit.hint == "Write `rank * 8` for `rank` in `start + rank` at `train.py:7`."
 
 
+ONE_REPLICA = """from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data, num_replicas=1, rank=0)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+"""
+
+
+def test_a_sampler_for_one_rank_is_named_with_its_arguments(tell: Any) -> None:
+    story = tell.Story()
+    story.text = ONE_REPLICA
+    for epoch in range(2):
+        shard = tell.strided(96, 1, epoch)[0]
+        story.epoch({0: shard, 1: shard}, num_replicas=1, sampler_rank=0, site=tell.site(4))
+    (hit,) = story.observation("DATA001").hits
+    assert [place.line for place in hit.where] == [3, 4]
+    assert (
+        "`train.py:3` tells the `DistributedSampler` that there is one rank, `num_replicas=1`" in hit.message
+    )
+    assert hit.hint.startswith("Leave `num_replicas=1, rank=0` out at `train.py:3`")
+
+
 # ---- DATA002 -----------------------------------------------------------------------------------------------------
 
 
@@ -535,6 +605,32 @@ def test_a_batch_sampler_has_the_sampler_that_is_to_be_told(tell: Any) -> None:
     assert hit.hint.startswith(
         "Write `loader.batch_sampler.sampler` instead of `loader.sampler`, there and in that test"
     )
+
+
+TOLD_LATE = """from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(3):
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+    sampler.set_epoch(epoch)
+"""
+
+
+def test_a_sampler_that_is_told_when_the_epoch_is_over(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TOLD_LATE
+    for told in (0, 0, 1):
+        story.epoch(tell.strided(96, 2, told), sampler_epoch=told, site=tell.site(4))
+    (hit,) = story.observation("DATA002").hits
+    assert [place.line for place in hit.where] == [10, 4]
+    assert "in epochs 0 and 1" in hit.message
+    assert "`train.py:10` tells the sampler the number of an epoch when that is over" in hit.message
+    assert "Every epoch" not in hit.message
+    assert hit.hint.startswith("Move `sampler.set_epoch(epoch)` from `train.py:10`")
 
 
 TELLS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler

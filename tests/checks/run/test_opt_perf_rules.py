@@ -616,7 +616,12 @@ WARM = [0.01 + 0.009 * n for n in range(10)]
         (WARM + cosine(45, 30), "CosineAnnealingLR", FLAGGED),  # half way up
         (WARM + cosine(31, 30), "CosineAnnealingLR", UNSEEN),
         (WARM + 2 * cosine(30, 30), "CosineAnnealingWarmRestarts", UNSEEN),
-        (WARM + cosine(120, 30), "CosineAnnealingLR", UNSEEN),  # wave after wave, as somebody chose it
+        (WARM + cosine(120, 30), "CosineAnnealingLR", FLAGGED),  # wave after wave, back at its peak
+        (
+            WARM + cosine(90, 30),
+            "CosineAnnealingLR",
+            UNSEEN,
+        ),  # waves that end at the bottom, as somebody chose it
     ],
 )
 def test_a_cosine_that_climbs_again(tell: Any, rates: list[float], kind: str, state: State) -> None:
@@ -631,6 +636,55 @@ def test_a_cosine_that_climbs_again(tell: Any, rates: list[float], kind: str, st
         (hit,) = look.hits
         assert hit.where[0].line == 18
         assert f"`T_max` is to be {len(rates) - 10} here" in hit.hint
+
+
+IN_EPOCHS = """import torch
+from torch.utils.data import DataLoader, DistributedSampler
+
+loader = DataLoader(train_set, 8, sampler=DistributedSampler(train_set))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs - 1)
+for epoch in range(epochs):
+    for x, y in loader:
+        loss_of(model(x), y).backward()
+        optimizer.step()
+        schedule.step()
+"""
+
+
+@pytest.mark.parametrize("low", [0.0, 0.01])
+@pytest.mark.parametrize("length", [5, 6, 60])
+def test_a_cosine_that_counts_epochs_and_is_stepped_in_batches(tell: Any, length: int, low: float) -> None:
+    story = tell.Story()
+    story.text = IN_EPOCHS
+    for epoch in range(6):
+        story.epoch(tell.strided(96, 2, epoch))
+    num = len(story.ranks[0].fields["steps"])
+    length = min(length, num)
+    for rank in story.ranks:
+        moved = zip(rank.fields["steps"], cosine(num, length, low), strict=True)
+        rank.fields["steps"] = [tell.replace(s, lr=(rate,)) for s, rate in moved]
+        rank.event("lr_scheduler", 6, kind="CosineAnnealingLR", length=length)
+    hits = story.observation("OPT006").hits
+    assert bool(hits) is (length < num)
+    for hit in hits:
+        assert "times again" in hit.message
+        assert f"`T_max` is to be {num} here" in hit.hint
+        assert hit.where[0].line == 6
+    if length == 6:
+        assert f"would be {num} steps: `train.py:11` steps it once per batch" in hits[0].message
+        assert "`T_max=(epochs - 1) * len(loader)`" in hits[0].hint
+        assert [place.line for place in hits[0].where] == [6, 11]
+
+
+def test_a_short_schedule_beside_a_warm_up_by_hand_is_none_that_is_too_short(tell: Any) -> None:
+    story = steps(tell, WARM + cosine(30, 30, 0.0))
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 18, kind="CosineAnnealingLR", length=30)
+    look = story.observation("OPT006")
+    assert look.state is CLEAN
+    assert "made for" not in look.reason
+    assert "in the last of 40, and its peak was 0.1." in look.reason
 
 
 @pytest.mark.parametrize(
@@ -755,6 +809,24 @@ def test_a_schedule_of_an_optimizer_that_never_steps(
         assert "`train.py:12` builds another one in its place" in hit.message
         assert "stood at 0.1 in all 40 steps" in hit.message
         assert "Make the schedule below `train.py:12`" in hit.hint
+
+
+@pytest.mark.parametrize(
+    ("rates", "found"), [([0.1] * 40, True), ([0.1 - 0.002 * n for n in range(40)], False)]
+)
+def test_a_schedule_that_is_never_stepped(tell: Any, rates: list[float], found: bool) -> None:
+    story = steps(tell, rates)
+    story.text = NEVER_STEPPED
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 15, kind="LambdaLR", length=None)
+    look = story.observation("OPT006")
+    assert (look.state is FLAGGED) is found
+    if found:
+        (hit,) = look.hits
+        assert hit.where[0].line == 15
+        assert "nothing calls its `step()`" in hit.message
+        assert "stood at 0.1 in all 40 steps" in hit.message
+        assert "Write `self.scheduler.step()` behind `self.optimizer.step()` (`train.py:24`):" in hit.hint
 
 
 def test_the_rates_of_optimizers_that_take_each_others_place(tell: Any) -> None:
@@ -887,6 +959,7 @@ def test_two_ranks_that_are_no_faster_than_one(tell: Any) -> None:
     assert story.observation("PERF003").state is UNSEEN
 
 
+NEVER_STEPPED = (Path(__file__).parents[1] / "fixtures/OPT006/flagged_never_stepped.py").read_text("utf-8")
 OWN_COUNT = (Path(__file__).parents[1] / "fixtures/OPT006/flagged_count_of_own_samples.py").read_text(
     encoding="utf-8"
 )

@@ -13,6 +13,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.run.contradictions.kernel_counts import one_rank_works, silent_wire, too_many_steps
 from grader.checks.run.contradictions.told_path import off_path
 from grader.checks.run.contradictions.weights_origin import foreign_samples, pretended_samples, unlearned
+from grader.checks.run.data.given_inputs import shared_openly
 from grader.checks.run.data.sample_labels import changing_labels
 from grader.checks.run.endings.end_counts import end_count
 from grader.checks.run.gradients.gradient_origin import (
@@ -83,11 +84,16 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
         found += _weights(evidence)
         weights = (unlearned(evidence), _carried(evidence))
         found += [Contradiction(fact, True, subject=Subject.WEIGHTS) for fact in weights if fact]
+    shared = shared_openly(evidence)
     told = {
-        Subject.SAMPLES: (foreign_samples(evidence), pretended_samples(evidence), changing_labels(evidence)),
+        Subject.SAMPLES: (
+            foreign_samples(evidence),
+            "" if shared else pretended_samples(evidence),
+            changing_labels(evidence),
+        ),
         Subject.GRADIENTS: (
             made_up(evidence),
-            not_of_own_samples(evidence),
+            "" if shared else not_of_own_samples(evidence),
             of_one_rank_more(evidence),
             without_steps(evidence),
             met_when_watched(evidence),

@@ -1,14 +1,19 @@
-"""Schedules that move another optimizer than the one which steps, as findings of OPT006."""
+"""Schedules that do not move the optimizer which steps, another one or none, as findings of OPT006."""
 
 from __future__ import annotations
 
 from grader.checks.phrases import at, count, place, told_once
 from grader.checks.rule import Hit
+from grader.checks.run.optimisation.learning_rates import LearningRateCurve
 from grader.checks.run.optimisation.schedule_ends import LeftBehind
-from grader.checks.source.causes import lines
+from grader.checks.source.causes import lines, stands_at
 from grader.checks.source.optimisation.schedules import ONE_OPTIMIZER, built_anew, replaced_optimizers
+from grader.checks.source.optimisation.unstepped_schedules import unstepped
 from grader.checks.source.script import Script
-from grader.model.trace import Event
+from grader.model.trace import Event, RankTrace
+
+_FEWEST = 4
+"""Steps that show a rate to stand still."""
 
 
 def behind_hit(script: Script, behind: LeftBehind) -> Hit:
@@ -41,3 +46,17 @@ def aside_hit(script: Script, made: Event, rate: float, steps: int) -> Hit:
         where=told_once((*lines(script, anew), *place(made.site))),
         details={"rate": rate, "steps": steps},
     )
+
+
+def never_stepped(script: Script, rank: RankTrace, found: LearningRateCurve) -> Hit | None:
+    """Of a schedule that the run built and the text never steps, where the rate stood still in all steps."""
+    if len(set(found.rates)) > 1 or len(found.rates) < _FEWEST:
+        return None
+    for one in unstepped(script):
+        made = next((e for e in rank.events("lr_scheduler") if stands_at(script, one.nodes[0], e.site)), None)
+        if made is not None:
+            stood = f"It stood at {found.rates[0]:.3g} in all {count(len(found.rates), 'step')}."
+            return Hit(
+                f"{one.says} {stood}", one.hint, lines(script, one.nodes), details={"rate": found.rates[0]}
+            )
+    return None

@@ -1,12 +1,13 @@
 """Schedules that did not go with the training to its end, by the rates that the optimizers stepped with.
 
-A cosine that was over before the training climbs again, other curves stand at 0 then; an optimizer that was built anew
-goes on without the schedule of the one before. Rates that rise on purpose come from schedules that are called so, and
-are left alone.
+A cosine that was over before the training climbs again, and swings up and down where it was counted in epochs and
+stepped in batches; other curves stand at 0 then; an optimizer that was built anew goes on without the schedule of the
+one before. Rates that rise on purpose come from schedules that are called so, and are left alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,8 +20,8 @@ _FALLEN = 0.5
 """A rate that has come below this share of its peak has fallen."""
 _CLIMBED = 0.1
 """One that has climbed this share of its fall again does not end where its curve does."""
-_AT_PEAK = 0.98
-"""One that stays above this share of its peak has not begun to fall."""
+_SWING = 0.8
+"""Swings of one cosine are as high as its first fall, but for steps that lie beside its tops and bottoms."""
 _MIN_STEPS = 20
 _MIN_MOVES = 4
 _NO_RATE = 1e-9
@@ -32,36 +33,62 @@ _IDLE_SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Bounce:
-    """A cosine that climbs again: `event` made it; `length`: as it should be; rates at its bottom and at the end."""
+    """A cosine that climbs again.
+
+    Attributes:
+        event: made it. length: as it should be. peak, bottom, end: rates before its fall, after it, in the last step.
+        climbs: how often it climbed; more than once where it swings up and down.
+    """
 
     event: Event
     length: int
     peak: float
     bottom: float
     end: float
+    climbs: int
 
 
-def bounce(rank: RankTrace, curve: LearningRateCurve) -> Bounce | None:
-    """A rate that fell to its bottom by a cosine and was on its way up again when training ended."""
+def bounce(rank: RankTrace, curve: LearningRateCurve, num_epochs: int = 0) -> Bounce | None:
+    """A rate that fell to its bottom by a cosine, climbed again, and was not at its bottom when training ended.
+
+    Waves that end at their bottom may be meant so, unless the cosine is no longer than the run has epochs, and is over
+    after so many steps: then its length is one in epochs.
+    """
     kinds = {str(e.fields.get("kind")) for e in rank.events("lr_scheduler")}
     cosines = [told for told in schedule_lengths(rank) if told[0].fields.get("kind") == _COSINE]
     made = [(event, length) for event, length in cosines if length == event.fields.get("length")]
-    rates, first = curve.rates, curve.peak_at
+    rates = curve.rates
     if len(made) != 1 or kinds & _CYCLES or len(rates) < _MIN_STEPS:
         return None
-    least = min(rates[first:])
-    bottom = max(n for n, rate in enumerate(rates) if n >= first and rate == least)
-    top = max(n for n, rate in enumerate(rates[: bottom + 1]) if rate == max(rates[first : bottom + 1]))
-    # Who lets it rise and fall several times means it.
-    once = all(rate >= _AT_PEAK * rates[top] for rate in rates[first:top])
-    falls = once and all(a >= b for a, b in pairwise(rates[top : bottom + 1]))
-    climbs = all(a <= b for a, b in pairwise(rates[bottom:]))
-    end, fall = rates[-1], rates[top] - least
-    if not (falls and climbs) or least > _FALLEN * rates[top] or end - least < _CLIMBED * fall:
+    turns = _turns(rates, curve.peak_at)
+    if len(turns) < 3:
         return None
-    event, length = made[0]
+    (event, length), (top, bottom) = made[0], turns[:2]
+    least, fall = rates[bottom], rates[top] - rates[bottom]
+    alike = all(abs(rates[b] - rates[a]) >= _SWING * fall for a, b in pairwise(turns[:-1]))
+    in_epochs = length <= num_epochs and bottom - top <= length
+    if not alike or least > _FALLEN * rates[top] or (rates[-1] - least < _CLIMBED * fall and not in_epochs):
+        return None
     needed = round(length * (len(rates) - top) / (bottom - top))
-    return Bounce(event, needed, rates[top], least, end)
+    return Bounce(event, needed, rates[top], least, rates[-1], (len(turns) - 1) // 2)
+
+
+def _turns(rates: Sequence[float], first: int) -> list[int]:
+    """Where a rate turns from `first` on: at a top, a bottom, the next top, …, and where it last was the farthest.
+
+    The last of equal rates stands for them. A move that is small beside the largest one is no turn.
+    """
+    least = _CLIMBED * (max(rates[first:]) - min(rates[first:]))
+    turns: list[int] = []
+    farthest = first
+    for n in range(first, len(rates)):
+        up = len(turns) % 2 == 0
+        if rates[n] >= rates[farthest] if up else rates[n] <= rates[farthest]:
+            farthest = n
+        elif abs(rates[n] - rates[farthest]) >= least:
+            turns.append(farthest)
+            farthest = n
+    return [*turns, farthest]
 
 
 @dataclass(frozen=True, slots=True)

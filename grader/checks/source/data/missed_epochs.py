@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from grader.checks.source.data.late_epochs import told_late
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.nodes import ancestors, name_of, walk
 
@@ -15,12 +16,16 @@ _BATCHES = "torch.utils.data.BatchSampler"
 
 @dataclass(frozen=True, slots=True)
 class MissedEpoch:
-    """One such call with the tests that let it through; what it does, as a sentence for a message, what to write."""
+    """One such call with the tests that let it through; what it does, as a sentence for a message, what to write.
+
+    `late`: it tells the right sampler the right number, behind the pass.
+    """
 
     call: ast.Call
     tests: tuple[ast.expr, ...]
     says: str
     hint: str
+    late: bool = False
 
 
 def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpoch]:
@@ -37,7 +42,10 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
         assert isinstance(call.func, ast.Attribute)
         owner = script.quote(call.func.value)
         reached = [m for m in script.values.origins(call.func.value) if m in makers]
-        if reached:
+        late = told_late(script, reached[0], sure=False) if reached else None
+        if late is not None:
+            yield MissedEpoch(call, (), late.says, late.hint, late=True)
+        elif reached:
             yield MissedEpoch(
                 call,
                 (),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.data.epoch_numbers import drawn_again, numbered_otherwise, retell_epoch, tell_epoch
+from grader.checks.source.data.late_epochs import told_late
 from grader.checks.source.ranks.guard_fixes import out_of_test
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax.edits import Edits
@@ -57,6 +58,8 @@ def untold_samplers(script: Script) -> Iterable[UntoldSampler]:
                 yield _told_in_vain(script, sampler, calls)
             elif not calls:
                 yield _never_told(script, loader, sampler, told)
+            elif (late := told_late(script, sampler)) is not None:
+                yield UntoldSampler(sampler, late.nodes[0], late.says, late.hint, late.fix)
 
 
 def _told_in_vain(script: Script, sampler: ast.Call, calls: list[ast.Attribute]) -> UntoldSampler:

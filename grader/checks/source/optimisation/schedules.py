@@ -13,7 +13,7 @@ from grader.checks.source.syntax.arithmetic import same_value
 from grader.checks.source.syntax.nodes import UNKNOWN, name_of, start
 from grader.model.call_site import Site
 
-_SCHEDULES = "torch.optim.lr_scheduler."
+SCHEDULES = "torch.optim.lr_scheduler."
 ONE_OPTIMIZER = (
     "Build the optimizer once, above the loop, or make the schedule anew with it. To forget its momentum alone, write "
     "`optimizer.state.clear()`."
@@ -34,7 +34,7 @@ class ReplacedOptimizer:
 
 def replaced_optimizers(script: Script) -> list[ReplacedOptimizer]:
     """Optimizers that are stepped while a schedule made before goes on with another one, in the same variable."""
-    schedules = [c for _, c in script.calls_under(_SCHEDULES)]
+    schedules = [c for _, c in script.calls_under(SCHEDULES)]
     driven = {c: set(_optimizers(script, _given(script, c))) for c in schedules}
     steps = [c.func.value for c in script.called("step") if isinstance(c.func, ast.Attribute)]
     stepped = {o for value in steps for o in script.values.origins(value)}
@@ -67,7 +67,7 @@ def _optimizers(script: Script, node: ast.expr | None) -> Iterable[ast.Call]:
             if (
                 isinstance(origin, ast.Call)
                 and name.startswith("torch.optim.")
-                and not name.startswith(_SCHEDULES)
+                and not name.startswith(SCHEDULES)
             ):
                 yield origin
 
@@ -98,7 +98,7 @@ def _built_later(script: Script, schedule: ast.Call) -> Iterable[ast.Call]:
 
 def built_anew(script: Script, site: Site | None) -> list[ast.AST]:
     """What gives the variable of a schedule's optimizer another value than the one that the schedule was made for."""
-    for _, schedule in script.calls_under(_SCHEDULES):
+    for _, schedule in script.calls_under(SCHEDULES):
         given = _given(script, schedule) if stands_at(script, schedule, site) else None
         if not isinstance(given, ast.Name | ast.Attribute):
             continue
@@ -163,6 +163,14 @@ def stepped_by(script: Script, stepped: ast.expr) -> set[ast.AST]:
     return found
 
 
+def steps_of(script: Script, schedule: ast.Call) -> Iterable[ast.Call]:
+    """The calls of `step` that advance a schedule, by itself or as a part of others."""
+    for call in script.called("step"):
+        owner = called_on(call)
+        if owner is not None and schedule in stepped_by(script, owner):
+            yield call
+
+
 def _may_be(script: Script, one: ast.expr, other: ast.expr) -> bool:
     """Whether two expressions are one value in some case: what makes loaders is given several sets."""
     shared = set(script.values.origins(one)) & set(script.values.origins(other))
@@ -171,7 +179,7 @@ def _may_be(script: Script, one: ast.expr, other: ast.expr) -> bool:
 
 def hurried(script: Script) -> Iterable[CauseInText]:
     """Steps of schedules that are made several times for each step of the optimizer: `for _ in range(n)` around one."""
-    schedules: set[ast.AST] = {c for _, c in script.calls_under(_SCHEDULES)}
+    schedules: set[ast.AST] = {c for _, c in script.calls_under(SCHEDULES)}
     for call in script.called("step"):
         owner = called_on(call)
         loops = script.updates.loops_around(call)

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Collection, Iterable
 
 from grader.checks.source.causes import CauseInText
+from grader.checks.source.ranks.written_ranks import held_name
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.arithmetic import is_quotient
 from grader.checks.source.syntax.nodes import FUNCTIONS, walk
@@ -25,7 +26,7 @@ def counted_in_epochs(script: Script, lengths: Collection[int]) -> CauseInText |
             continue
         written = next(iter(script.values.origins(given)), given)
         statement = script.names.tree(written).statement(written)
-        batches = _batches(script, statement)
+        batches = batches_of_epoch(script, statement)
         return CauseInText(
             (written, used),
             f"The warm-up is {number} long ({script.quote(statement)} at {script.at(statement)}), and at every "
@@ -82,13 +83,18 @@ def _given_steps(script: Script, node: ast.AST) -> set[str]:
     return set()
 
 
-def _batches(script: Script, statement: ast.stmt) -> str:
-    """What the text calls the number of batches of an epoch, where the length is written."""
-    tree = script.names.tree(statement)
-    loaders = set(script.training.loaders())
-    for name in (n for n in walk(tree.scope(statement)) if isinstance(n, ast.Name | ast.Call)):
+def batches_of_epoch(script: Script, node: ast.AST) -> str:
+    """What the text calls the number of batches of an epoch, where a length is written."""
+    tree = script.names.tree(node)
+    loaders = script.training.loaders()
+    for name in (n for n in walk(tree.scope(node)) if isinstance(n, ast.Name | ast.Call)):
         for made in script.values.origins(name):
             counted = isinstance(made, ast.Call) and script.names.qualified(made.func) == "len" and made.args
-            if counted and isinstance(made, ast.Call) and loaders & set(script.values.origins(made.args[0])):
+            if (
+                counted
+                and isinstance(made, ast.Call)
+                and set(loaders) & set(script.values.origins(made.args[0]))
+            ):
                 return ast.unparse(name)
-    return "len(train_loader)"
+    held = (held_name(script, one, node) for one in loaders if script.training.roles(one).trains)
+    return next((f"len({name})" for name in held if name), "len(train_loader)")
