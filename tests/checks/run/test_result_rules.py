@@ -348,9 +348,20 @@ def test_weights_are_wrong_on_all_ranks_alike_or_on_each_otherwise(tell: Any) ->
 
 
 def test_where_the_text_shows_no_cause_the_formula_is_told(tell: Any) -> None:
-    named, hint = wrong_result(tell, "\n" * 44, f"{OFF}; 1e-06 is allowed.", "")
+    named, hint = wrong_result(tell, "\n" * 44, f"{OFF}: it is the sum of the ranks' gradients.", "")
     assert named == ""
     assert "m/n times each rank's own" in hint
+
+
+def test_weights_are_not_advised_where_no_weights_explain_it(tell: Any) -> None:
+    named, hint = wrong_result(tell, "\n" * 44, f"{OFF}; 1e-06 is allowed.", "")
+    assert named == ""
+    assert "m/n" not in hint
+    assert "which inputs and which targets" in hint
+    _, hint = wrong_result(
+        tell, "\n" * 44, "Rank 1 of 2 tells a loss of 0.8; the mean over its 18 is 0.9.", ""
+    )
+    assert "not weighted" not in hint
 
 
 def test_right_answers_verify(tell: Any) -> None:
