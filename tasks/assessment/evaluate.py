@@ -78,6 +78,7 @@ Row = dict[str, Any]
 _FEWEST = 3
 _FASTER = 4.0
 """How far the images per second of one rank may lie above this run's: batches of other sizes differ in that."""
+_EXACTLY = 5e-3
 _NEAR, _READ = 0.01, 0.05
 """Accuracy that counts as the best one's; how far a speed-up may be misread."""
 
@@ -202,7 +203,8 @@ def _reading(rows: list[Row], told: Row) -> tuple[float, str]:
     if speedup is None:
         wrong.append("a speed-up needs a run on one rank and one on several")
     elif abs(told["speedup"] - speedup) > _READ * speedup:
-        wrong.append(f"`speedup` is {told['speedup']:.3g}; by runs.csv it is {speedup:.3g}")
+        how = _misread(rows, told["speedup"])
+        wrong.append(f"`speedup` is {told['speedup']:.3g}; by runs.csv it is {speedup:.3g}{how}")
     said = "; ".join(wrong)
     return 1 - len(
         wrong
@@ -214,6 +216,24 @@ def _speedup(rows: list[Row]) -> float | None:
     alone = [row["seconds"] / row["epochs"] for row in rows if row["ranks"] == 1]
     together = [row["seconds"] / row["epochs"] for row in rows if row["ranks"] > 1]
     return min(alone) / min(together) if alone and together else None
+
+
+def _misread(rows: list[Row], told: float) -> str:
+    """What a wrong speed-up is the ratio of, as the rest of a sentence; "" where nobody knows."""
+    kinds = [[row for row in rows if (row["ranks"] > 1) == several] for several in (False, True)]
+    alone, together = (min(row["seconds"] for row in kind) for kind in kinds)
+    best = [max(kind, key=lambda row: row["accuracy"]) for kind in kinds]
+    per_epoch = [min(row["seconds"] / row["epochs"] for row in kind) for kind in kinds]
+    whole = "of whole runs, which have different numbers of epochs"
+    for value, words in (
+        (alone / together, f": it is {alone:.4g} s / {together:.4g} s {whole}"),
+        (best[0]["seconds"] / best[1]["seconds"], f": it is that of the seconds {whole}"),
+        (per_epoch[1] / per_epoch[0], ": it is the other way round, several ranks' seconds by those of one"),
+        (together / alone, f": it is the other way round, and {whole}"),
+    ):
+        if abs(told - value) <= _EXACTLY * abs(value):
+            return words
+    return ""
 
 
 def figures(seen: Any) -> list[TaskFigure]:

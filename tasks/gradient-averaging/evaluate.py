@@ -49,6 +49,28 @@ def _gradient(first: int, last: int) -> tuple[float, dict[str, torch.Tensor]]:
     return loss.item(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
+@cache
+def _torn(inputs_from: int, targets_from: int, samples: int) -> tuple[float, torch.Tensor]:
+    """Mean loss of inputs beside the targets of other samples, and its gradient in one vector."""
+    model, (inputs, targets) = _toy_model(), _batch()
+    beside = targets[targets_from : targets_from + samples]
+    loss = F.mse_loss(model(inputs[inputs_from : inputs_from + samples]), beside)
+    loss.backward()
+    return loss.item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def _torn_pairs(size: int, rank: int) -> Iterator[tuple[int, int]]:
+    """Where a rank's inputs and targets may begin if one of both is its share and the other is not."""
+    own, last = _first(size, rank), _WHOLE - SHARES[size][rank]
+    yield from ((own, other) for other in range(last + 1) if other != own)
+    yield from ((other, own) for other in range(last + 1) if other != own)
+
+
+def _said_of(pair: tuple[int, int], samples: int) -> str:
+    inputs, targets = (f"{first} to {first + samples - 1}" for first in pair)
+    return f"the inputs of samples {inputs} beside the targets of samples {targets}"
+
+
 def _loss(size: int, rank: int) -> float:
     first = _first(size, rank)
     return _gradient(first, first + SHARES[size][rank])[0]
@@ -77,7 +99,7 @@ def examine(left: dict[str, Any], run: RunAccount) -> dict[str, tuple[float | No
     if "gradients.pt" in left:
         taken = _taken(rows, sizes)
         answers["gradient"] = (
-            *_gradients(left["gradients.pt"], sizes, taken, int(run["world_size"])),
+            *_gradients(left["gradients.pt"], sizes, taken, _torn_ranks(rows, sizes), int(run["world_size"])),
             "gradients.pt",
         )
     return answers
@@ -196,6 +218,10 @@ def _ways(size: int, rank: int, told: float) -> Iterator[tuple[str, str]]:
         if first != _first(size, rank) and _same(told, _gradient(first, last)[0]):
             own = f"{_first(size, rank)} to {_first(size, rank) + samples - 1}"
             yield "elsewhere", f"the mean over the samples {first} to {last - 1}; its share is {own}"
+    for pair in _torn_pairs(size, rank):
+        if _same(told, _torn(*pair, samples)[0]):
+            yield "torn", f"the mean over {_said_of(pair, samples)}"
+            return
 
 
 def _taken(rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) -> dict[int, list[tuple[int, int]]]:
@@ -213,8 +239,40 @@ def _taken(rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) -> dic
     return found
 
 
+def _torn_ranks(
+    rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int]
+) -> dict[int, dict[int, tuple[int, int]]]:
+    """By world size and rank, where inputs and targets begin whose loss a rank tells, where these are two places."""
+    found: dict[int, dict[int, tuple[int, int]]] = {}
+    for size in sizes:
+        for rank, samples in enumerate(SHARES[size]):
+            told = rows.get((size, rank), {"loss": float("nan")})["loss"]
+            pairs = () if _same(told, _loss(size, rank)) else _torn_pairs(size, rank)
+            pair = next((p for p in pairs if _same(told, _torn(*p, samples)[0])), None)
+            if pair is not None:
+                found.setdefault(size, {})[rank] = pair
+    return found
+
+
+def _of_torn(got: torch.Tensor, torn: dict[int, tuple[int, int]], size: int) -> str:
+    """Whether a gradient is the right sum over ranks of which some pair inputs with others' targets; "" if not."""
+    parts = []
+    for rank, samples in enumerate(SHARES[size]):
+        first = _first(size, rank)
+        own = _torn(*torn[rank], samples)[1] if rank in torn else _flat(first, first + samples)
+        parts.append(samples / _WHOLE * own)
+    if not torn or not _close(got, torch.stack(parts).sum(dim=0)):
+        return ""
+    rank, pair = next(iter(torn.items()))
+    return f": rank {rank} takes {_said_of(pair, SHARES[size][rank])}."
+
+
 def _gradients(
-    tensors: dict[str, torch.Tensor], sizes: list[int], taken: dict[int, list[tuple[int, int]]], started: int
+    tensors: dict[str, torch.Tensor],
+    sizes: list[int],
+    taken: dict[int, list[tuple[int, int]]],
+    torn: dict[int, dict[int, tuple[int, int]]],
+    started: int,
 ) -> tuple[float, str]:
     _, whole = _gradient(0, _WHOLE)
     scale = max(float(g.abs().max()) for g in whole.values())
@@ -256,6 +314,7 @@ def _gradients(
         one = off_sizes[0]
         wrong += (
             _guess(left, taken, started)
+            or _of_torn(left[one], torn.get(one, {}), one)
             or _of_some(tensors, one)
             or _misplaced(tensors, one)
             or "; 1e-06 is allowed."
@@ -333,6 +392,8 @@ def _as_weights(found: list[float], size: int, started: int) -> str:
     """What a sum of the ranks' gradients with these weights is."""
     right = [samples / _WHOLE for samples in SHARES[size]]
     times = found[0] / right[0]
+    if max(map(abs, found)) < 1e-12:
+        return ": all its numbers are 0."
     known = [
         ([1 / size] * size, "the plain mean of the ranks' gradients, in which a sample of a small share weighs more."),
         ([1.0] * size, "the sum of the ranks' gradients, without weights."),

@@ -5,6 +5,7 @@ only at the two tables that a submission left.
 """
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ _W_OFF, _B_OFF = 0.6, 0.4
 """How far w and b may be from the best fit: noise at batch size 1 stays well below."""
 _FLAT = 0.15
 """Up to this share of the right slope a line is flat: what noise alone makes of it."""
+_ROUNDED = 1e-4
+"""Relative difference of one loss that two tables hold."""
 _SAME = 2e-3
 """Relative difference of two losses that counts as none: float32 against float64, and a table's rounding."""
 
@@ -82,8 +85,15 @@ def examine(left: dict[str, Any], run: dict[str, float]) -> dict[str, Answer]:
         answers["trained"] = _trained(rows)
         answers["line"] = _each(rows, _line, "table.csv", "Each row's line is the one through the points")
         answers["counts"] = _counts(rows, run)
+        curves = left.get("losses.csv", ())
+
+        def own_runs(size: int, row: dict[str, Any] | None) -> str:
+            # A training that began elsewhere takes other updates: one fault, told once.
+            wrong = _own_runs(size, row)
+            return (_begun(size, rows, curves) or wrong) if wrong else ""
+
         answers["own-runs"] = _each(
-            rows, _own_runs, "table.csv", f"All rows are what {_SEEDS} runs of the scorer's own show"
+            rows, own_runs, "table.csv", f"All rows are what {_SEEDS} runs of the scorer's own show"
         )
         if "losses.csv" in left:
             answers["stopping"] = _stopping(rows, left["losses.csv"])
@@ -177,9 +187,36 @@ def _own_runs(size: int, row: dict[str, Any] | None) -> str:
         # A line that is not the points' has no loss of theirs either: one fault, told once.
         return wrong
     if not low <= row["updates"] <= high:
-        return f"{at} take {said} updates; the table says {row['updates']:,}."
+        return f"{at} take {said} updates; the table says {row['updates']:,}.{_scaled(size, row)}"
     if not min(losses) * 0.99 <= row["loss"] <= max(losses) * 1.1:
         return f"{at} end at a loss of {min(losses):.3f} to {max(losses):.3f}; the table says {row['loss']:.3f}."
+    return ""
+
+
+_FACTORS = {0.5: "half as large", 2.0: "2 times as large"}
+
+
+def _scaled(size: int, row: dict[str, Any]) -> str:
+    """By which factor gradients explain a row, as a sentence after a space: only whole batches leave it no doubt."""
+    for factor, words in _FACTORS.items() if size == _NUM_POINTS else ():
+        epochs, loss = _train(size, row["learning_rate"] * factor, 0)
+        if abs(row["updates"] - epochs) <= 1 and abs(row["loss"] - loss) <= _SAME * loss:
+            return f" With gradients {words} the scorer's take {epochs:,}, too."
+    return ""
+
+
+def _begun(size: int, rows: dict[int, dict[str, Any]], told: Sequence[dict[str, Any]]) -> str:
+    """A size whose first loss is another one's last, as a sentence; "" where training began at w = b = 0."""
+    first = next((r["loss"] for r in told if (r["batch_size"], r["epoch"]) == (size, 0)), None)
+    start = _loss(0, 0)
+    if first is None or abs(first - start) <= _SAME * start:
+        return ""
+    for other, row in rows.items():
+        if other != size and abs(first - row["loss"]) <= _ROUNDED * row["loss"]:
+            return (
+                f"Batch size {size} begins at a loss of {first:.4g}, where batch size {other} ended; "
+                f"at w = b = 0 it is {start:.4g}."
+            )
     return ""
 
 
@@ -194,6 +231,8 @@ def _stopping(rows: dict[int, dict[str, Any]], told: list[dict[str, Any]]) -> An
                 f"Batch size {size} took {epochs} epochs, so losses.csv has rows for the epochs 0 to {epochs}; "
                 f"there are {len(curve)}."
             )
+        if begun := _begun(size, rows, told):
+            return begun
         start, end = _loss(0, 0), curve[epochs]
         if abs(curve[0] - start) > _SAME * start or abs(end - row["loss"]) > _SAME * abs(end):
             return (

@@ -7,7 +7,7 @@ weights are wrong it trains as other ways would have, and says which of them the
 
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from itertools import product
 from typing import Any
 
@@ -62,6 +62,10 @@ _WAYS: dict[str, tuple[Combine, str]] = {
         lambda parts: sum(parts[1:], parts[0]) / len(parts) ** 2,
         "steps with the mean of the ranks' gradients divided once more by their number",
     ),
+    "running": (
+        lambda parts: reduce(lambda mean, part: (mean + part) / 2, parts),
+        "steps with a running mean of the ranks' gradients: the last one weighs 1/2, the one before it 1/4, and so on",
+    ),
     "last two": (
         lambda parts: (parts[0] + parts[-1]) / len(parts),
         "steps in which rank 0 added what the rank before it sent once, and nothing of the others",
@@ -75,6 +79,10 @@ _LAPS = {
     "the sums, so each chunk is one rank's own gradient in the end",
     "second adds": "the second lap adds what comes, where the finished chunks were to take the place of what is there",
     "first replaces": "in the first lap what comes takes the place of a rank's own part and is not added to it",
+    "halved": "each round of the first lap takes the mean of what comes and of what is there, so each chunk is a "
+    "running mean, in which the rank that came last weighs 1/2, the one before it 1/4, and so on",
+    "divided": "each round of the first lap divides by the number of ranks, so the ranks' parts weigh the less the "
+    "earlier they came in",
     "first short": "the first lap is one round too short, so each chunk lacks the part of one rank",
     "second short": "the second lap is one round too short, so each rank keeps one chunk without the others' parts",
     "no second": "without a second lap each rank knows the mean of one chunk alone",
@@ -180,7 +188,7 @@ def _around(
             flat = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))])
             held.append([*(flat.chunk(world_size) if even else flat.tensor_split(world_size))])
 
-        def lap(begin: int, number: int, adds: bool, held: list[list[torch.Tensor]] = held) -> None:
+        def lap(begin: int, number: int, adds: bool, parts: int = 1, held: list[list[torch.Tensor]] = held) -> None:
             for turn in range(number):
                 # What every rank sends in a round is what it held before that round.
                 sent = []
@@ -189,10 +197,11 @@ def _around(
                     sent.append((chunk, held[rank][chunk]))
                 for rank in range(world_size):
                     chunk, came = sent[(rank - direction) % world_size]
-                    held[rank][chunk] = held[rank][chunk] + came if adds else came
+                    held[rank][chunk] = (held[rank][chunk] + came) / parts if adds else came
 
-        lap(first, last - (fault == "first short"), fault != "first replaces")
-        for rank in range(world_size):
+        each_round = {"halved": 2, "divided": world_size}.get(fault, 1)
+        lap(first, last - (fault == "first short"), fault != "first replaces", each_round)
+        for rank in range(world_size) if each_round == 1 else ():
             done = (direction * rank + first + 1) % world_size
             held[rank] = [
                 c / world_size if i == done or not finished else c for i, c in enumerate(held[rank])

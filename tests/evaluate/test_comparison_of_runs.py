@@ -89,6 +89,12 @@ def test_a_busy_judge_blames_no_run_that_was_made_on_an_idle_machine() -> None:
     [
         ({"most_accurate": 2}, 2 / 3, "`most_accurate` is 2; by runs.csv it is row 3"),
         ({"quickest_of_the_best": 1, "speedup": 3.0}, 1 / 3, "`speedup` is 3; by runs.csv it is 2"),
+        (
+            {"speedup": 0.6},
+            2 / 3,
+            "it is 5.7 s / 9.5 s of whole runs, which have different numbers of epochs.",
+        ),
+        ({"speedup": 0.5}, 2 / 3, "by runs.csv it is 2: it is the other way round, several ranks' seconds"),
         ({"speedup": 2.08}, 1.0, "All three questions"),
     ],
 )

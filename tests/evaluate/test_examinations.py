@@ -193,6 +193,10 @@ def test_gradients_that_were_still_there(way: tuple[bool, ...], said: str) -> No
             lambda k, r, m, own: AVERAGING._gradient(60 - m, 60)[0],
             "the mean over the samples 18 to 59; its share is 0",
         ),
+        (
+            lambda k, r, m, own: AVERAGING._torn(sum(AVERAGING.SHARES[k][:r]), 60 - m if r == 0 else 0, m)[0],
+            "the mean over the inputs of samples 0 to 41 beside the targets of samples 18 to 59.",
+        ),
         (lambda k, r, m, own: own + 0.1 * k, "is 0.897649."),
     ],
 )
@@ -250,6 +254,28 @@ def test_a_right_sum_over_other_samples_is_told_so() -> None:
     rows[1] = RIGHT_ROWS[1]
     said = AVERAGING.examine(left, RunAccount({"world_size": 2.0}))["gradient"][1]
     assert said.endswith(": it is of other samples. Rank 1 took 18 to 35; its share is 42 to 59.")
+
+
+def test_inputs_beside_targets_of_others_are_told_so_of_loss_and_gradient() -> None:
+    loss, other = AVERAGING._torn(42, 0, 18)
+    right, flat = gradients(lambda k, m: m / 60), 0.7 * AVERAGING._flat(0, 42) + 0.3 * other
+    cut = flat.split([right[name].numel() for name in right if name.startswith("2/")])
+    for name, part in zip([n for n in right if n.startswith("2/")], cut, strict=True):
+        right[name] = part.view_as(right[name])
+    rows = [
+        {**row, "loss": loss} if (row["world_size"], row["rank"]) == (2, 1) else row for row in RIGHT_ROWS
+    ]
+    told = AVERAGING.examine({"shares.csv": rows, "gradients.pt": right}, RunAccount({"world_size": 2.0}))
+    for answer in told.values():
+        assert "the inputs of samples 42 to 59 beside the targets of samples 0 to 17." in answer[1]
+
+
+def test_gradients_of_zeros_alone_are_called_that() -> None:
+    share, told, _ = AVERAGING.examine({"gradients.pt": gradients(lambda k, m: 0)}, {"world_size": 4.0})[
+        "gradient"
+    ]
+    assert share == 0
+    assert told.endswith(": all its numbers are 0.")
 
 
 SINGLE = MODULES["single-gpu"]
@@ -363,3 +389,25 @@ def test_a_loss_that_rose_when_training_stopped_is_said_to_have_risen(last: floa
     said = DESCENT._stopping({1: left["table.csv"][0]}, left["losses.csv"])[1]
     assert "stops at epoch 2, which still changed the loss" in said
     assert ("it rose" in said) is rose
+
+
+@pytest.mark.parametrize(("factor", "words"), [(0.5, "half as large"), (2.0, "2 times as large"), (0.7, "")])
+def test_updates_of_other_gradients_are_told_by_their_factor(factor: float, words: str) -> None:
+    epochs, loss = DESCENT._train(512, 0.1 * factor, 0)
+    row = fitted(512, DESCENT._best_fit()[0], [loss])["table.csv"][0] | {"updates": epochs, "loss": loss}
+    told = DESCENT._scaled(512, row)
+    assert bool(told) == bool(words)
+    assert words in told
+    assert DESCENT._scaled(64, row | {"batch_size": 64}) == ""
+
+
+def test_a_training_that_begins_where_another_ended_is_told_once() -> None:
+    end = DESCENT._loss(*DESCENT._best_fit())
+    first, second = fitted(1, 10.0, [DESCENT._loss(0, 0), end]), fitted(8, 10.0, [end, end])
+    left = {name: first[name] + second[name] for name in first}
+    told = DESCENT.examine(left, {"wall_s": 9.0})
+    assert "Batch size 8 begins at a loss of" in DESCENT._begun(
+        8, {r["batch_size"]: r for r in left["table.csv"]}, left["losses.csv"]
+    )
+    assert DESCENT._begun(1, {r["batch_size"]: r for r in left["table.csv"]}, left["losses.csv"]) == ""
+    assert told["stopping"][0] < 1

@@ -77,7 +77,7 @@ def test_what_nobody_could_watch_is_left_to_a_person() -> None:
     assert [said(account, name)[0] for name in ("by-hand", "traffic")] == [None, None]
 
 
-@pytest.mark.parametrize("way", ["sum", "own", "twice"])
+@pytest.mark.parametrize("way", ["sum", "own", "twice", "running"])
 def test_other_ways_to_put_gradients_together_are_known_by_their_weights(way: str) -> None:
     share, sentence, _ = TASK.examine({"weights.pt": TASK._trained(4, way)}, run(RING))["average"]
     assert share == 0.0
@@ -105,7 +105,8 @@ def test_what_a_collective_carried_in_place_of_messages_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", ["second stale", "second adds", "first replaces", "first short", "no second"]
+    "fault",
+    ["second stale", "second adds", "first replaces", "first short", "no second", "halved", "divided"],
 )
 @pytest.mark.parametrize("how", [(False, 1, 0, False), (True, -1, 1, True)])
 def test_a_lap_that_went_wrong_is_known_by_the_weights(fault: str, how: Any) -> None:

@@ -266,14 +266,15 @@ def _times_hit(script: Script, one: MetricClaim, figure: tuple[str, float, float
     title, told, measured = figure
     again = next(repeated_sums(script), None) if told > measured else None
     training = [script.names.tree(d.loop).function(d.loop) for d in script.training.draws if d.trains]
-    sums = [
-        c for c in script.called("all_reduce", "reduce") if script.names.tree(c).function(c) not in training
-    ]
+    reducing = script.called("all_reduce", "reduce")
+    # One function may hold both passes: then its reduction is the only one that the figure can be of.
+    sums = [c for c in reducing if script.names.tree(c).function(c) not in training] or reducing
+    ratio = computed_at(script, (one.metric.reported_as, "val_loss"))[:1]
     return Hit(
         message=f"`metrics.json` reports a validation {title} of {told:.4g}: {times} the {measured:.4g} that the saved "
         f"weights have on the same {one.on}. {again.says if again is not None else _SCALED}",
         hint=again.hint if again is not None else _ONCE,
-        where=lines(script, again.nodes if again is not None else sums[:2]),
+        where=lines(script, again.nodes if again is not None else (*ratio, *sums[:2])),
         fix=again.fix if again is not None else None,
         details={"reported": told, "measured": measured},
         evidence=EvidenceKind.EVALUATION,

@@ -953,6 +953,25 @@ def test_a_loss_that_counts_the_ranks(tell: Any, loss: float, said: str) -> None
     assert not said or said in look.hits[0].message
 
 
+def test_a_pass_that_trains_or_validates_is_named_where_it_divides(tell: Any) -> None:
+    story = tell.honest()
+    story.text = (
+        "import torch\nimport torch.distributed as dist\n\n\ndef run(loader, train):\n    total, n = 0.0, 0\n"
+        "    for x, y in loader:\n        loss = criterion(model(x), y)\n        if train:\n"
+        "            loss.backward()\n            optimizer.step()\n        total += loss.item()\n        n += 1\n"
+        "    total = added_up(total)\n    return total / n\n\n\nepochs.append({'val_loss': run(val_loader, False)})\n"
+    )
+    story.evaluation = Evaluation(
+        None,
+        artifact="model.pt",
+        validation={"accuracy": 0.9, "loss": 0.25},
+        num_validation=200,
+        reported=ReportedMetrics(({"val_accuracy": 0.9, "val_loss": 0.5},)),
+    )
+    (hit,) = story.observation("EVAL007").hits
+    assert hit.where[0].line == 15
+
+
 CALLED = "for images, labels in loader:\n    logits = model(images)\n"
 
 

@@ -348,9 +348,20 @@ def test_weights_are_wrong_on_all_ranks_alike_or_on_each_otherwise(tell: Any) ->
 
 
 def test_where_the_text_shows_no_cause_the_formula_is_told(tell: Any) -> None:
-    named, hint = wrong_result(tell, "\n" * 44, f"{OFF}; 1e-06 is allowed.", "")
+    named, hint = wrong_result(tell, "\n" * 44, f"{OFF}: it is the sum of the ranks' gradients.", "")
     assert named == ""
     assert "m/n times each rank's own" in hint
+
+
+def test_weights_are_not_advised_where_no_weights_explain_it(tell: Any) -> None:
+    named, hint = wrong_result(tell, "\n" * 44, f"{OFF}; 1e-06 is allowed.", "")
+    assert named == ""
+    assert "m/n" not in hint
+    assert "which inputs and which targets" in hint
+    _, hint = wrong_result(
+        tell, "\n" * 44, "Rank 1 of 2 tells a loss of 0.8; the mean over its 18 is 0.9.", ""
+    )
+    assert "not weighted" not in hint
 
 
 def test_right_answers_verify(tell: Any) -> None:
@@ -451,6 +462,44 @@ def test_epochs_that_were_left_out_are_the_first_to_look_at(tell: Any) -> None:
     assert "`train.py:7`" in hit.hint
     assert "more epochs" not in hit.hint
     assert "Nothing else" not in hit.message
+
+
+REPLACED = """model = build()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(8):
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+for size in (2, 4):
+    {name} = build()
+    optimizer = torch.optim.SGD({name}.parameters(), lr=0.1)
+    {between}
+torch.save(model.state_dict(), "model.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "between", "steps", "told"),
+    [
+        ("model", "train_step(model)", 1, True),
+        ("model", "model.load_state_dict(best)", 1, False),
+        ("other", "train_step(other)", 1, False),
+        ("model", "train_all(model)", 16, False),
+    ],
+)
+def test_a_save_of_another_network_than_the_trained_one(
+    tell: Any, name: str, between: str, steps: int, told: bool
+) -> None:
+    story = missing_its_target(tell, "import torch\n" + REPLACED.format(name=name, between=between))
+    own = story.ranks[0].fields["steps"]
+    story.ranks[0].fields["steps"] = own + [
+        replace(own[-1], n=len(own) + i, optimizer=1) for i in range(steps)
+    ]
+    if steps > 1:
+        story.ranks[0].fields["steps"] = own[:1] + story.ranks[0].fields["steps"][len(own) :]
+    (hit,) = story.observation("EVAL013").hits
+    assert ("What was saved is not what was trained" in hit.message) is told
+    assert not told or [p.line for p in hit.where] == [9, 12, 4]
 
 
 STRIDED = """import torch

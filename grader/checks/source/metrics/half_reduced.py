@@ -54,7 +54,8 @@ def half_reduced(script: Script) -> Iterable[HalfReduced]:
         if name == "broadcast" or not sums or not isinstance(tensor, ast.Name | ast.Subscript):
             continue
         inside = [n for n in walk(scope) if tree.scope(n) is scope]
-        loop, others = _summed_together(script, inside, call, ast.unparse(tensor))
+        summed = _put_into(script, tensor, call)
+        loop, others = _summed_together(script, inside, call, ast.unparse(summed))
         for ratio in (n for n in inside if is_quotient(n)):
             sides = (_plain(ratio.left), _plain(ratio.right))
             texts = [ast.unparse(side) for side in sides]
@@ -64,14 +65,32 @@ def half_reduced(script: Script) -> Iterable[HalfReduced]:
             if loop is None or ast.unparse(own) not in others:
                 continue
             names = [n for n in inside if isinstance(n, ast.Name) and end(loop) < start(n) < start(ratio)]
+            if (
+                summed is not tensor
+            ):  # where the sum is put into the tensor, the tensor is written, and not changed
+                names = [n for n in names if tree.statement(n) is not tree.statement(summed)]
             again = [
                 n for n in inside if isinstance(n, ast.Name) and tree.inside(n, loop) and _reduced(script, n)
             ]
             if any(_changes(script, n, own, tensor, call) for n in names) or again:
                 continue
             if not _set_right(script, tensor, call, ratio):
-                found.setdefault(ratio, HalfReduced(ratio, call, tensor, own))
+                found.setdefault(ratio, HalfReduced(ratio, call, summed, own))
     return found.values()
+
+
+def _put_into(script: Script, tensor: ast.Name | ast.Subscript, call: ast.Call) -> ast.expr:
+    """The sum that a tensor was made of for the reduction, `torch.tensor(loss_sum)`; else the tensor itself."""
+    made = script.scopes.reaching(tensor.id, call) if isinstance(tensor, ast.Name) else ()
+    value = made[0].value if len(made) == 1 and made[0].kind == "assign" else None
+    if not isinstance(value, ast.Call) or not value.args:
+        return tensor
+    if script.names.qualified(value.func) not in ("torch.tensor", "torch.as_tensor"):
+        return tensor
+    given = value.args[0]
+    if isinstance(given, ast.List) and len(given.elts) == 1:
+        given = given.elts[0]
+    return given if isinstance(given, ast.Name | ast.Attribute) else tensor
 
 
 def _summed_together(

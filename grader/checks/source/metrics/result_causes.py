@@ -27,6 +27,7 @@ from grader.checks.source.gradients.weights import (
     of_some,
     unweighted,
 )
+from grader.checks.source.metrics.number_causes import number_cause
 from grader.checks.source.metrics.recorded_losses import Cause, losses, only_read, reduced, scaled
 from grader.checks.source.metrics.written_values import where_written
 from grader.checks.source.optimisation.stopping_rules import stopped_early
@@ -59,15 +60,25 @@ _ALONE_FORMULA = (
     "One rank has nothing to weigh and nothing to add: store what `parameter.grad` holds right after the backward pass "
     "over the whole batch, each under the name of its own parameter."
 )
+_PARTS_FORMULA = (
+    "No weights make that of the ranks' own gradients, so one of these is another already: look at which inputs and "
+    "which targets a rank takes, at its loss (the mean over all elements), and at what is done to it afterwards."
+)
+_OTHER_LOSS_FORMULA = (
+    "It is no multiple of that mean, and no mean over ranks: look at which inputs and which targets it is computed of, "
+    "and that the loss is the mean over all elements."
+)
 _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)\b")
 
 
 def cause_of(script: Script, said: str) -> Cause:
     """What made a result wrong; without nodes where only the formula can be told, without advice where none fits."""
+    if (known := number_cause(script, said)) is not None:
+        return known if known.nodes else Cause(where_written(script, said), known.advice)
     for words, find, formula in _KNOWN:
         if words in said:
             found = find(script) if find is not None else None
-            others = wrong_ranks(script) if found is None and formula is SUM_FORMULA else None
+            others = wrong_ranks(script) if found is None and formula in _OF_SUMS else None
             cause = found or others or Cause((), formula)
             return cause if cause.advice else Cause(cause.nodes, formula)
     cause = units(script, said) or stopped(script, said) or Cause((), "")
@@ -227,6 +238,7 @@ def _rank_in(script: Script, node: ast.AST) -> ast.Name | ast.Attribute | None:
     return next(iter((*named, *(n for n in read if script.ranks.rank(n)))), None)
 
 
+_OF_SUMS = (SUM_FORMULA, _PARTS_FORMULA)
 _Find = Callable[[Script], Cause | None]
 _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ("second lap", second_lap, _LAP_FORMULA),
@@ -265,8 +277,8 @@ _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ("in the wrong places", packed, PACK_FORMULA),
     ("of its largest element: it is", unweighted, SUM_FORMULA),
     ("At world size 1 the gradient is off", None, _ALONE_FORMULA),
-    ("of its largest element", None, SUM_FORMULA),
-    ("tells a loss of", None, _LOSS_FORMULA),
+    ("of its largest element", None, _PARTS_FORMULA),
+    ("tells a loss of", None, _OTHER_LOSS_FORMULA),
     ("that is the library's work", None, _MESSAGE_FORMULA),
     ("nothing of x came into it", torn_pairs, "Take each batch's `x` and `y` by the same numbers of points."),
     (
