@@ -30,7 +30,7 @@ def unstepped(script: Script) -> Iterable[CauseInText]:
     for schedule in schedules:
         whole = not any(schedule is not c and schedule in script.values.closure(c) for c in schedules)
         if whole and not any(True for _ in steps_of(script, schedule)) and _stays(script, schedule):
-            yield _told(script, schedule)
+            yield _cause(script, schedule)
 
 
 def _stays(script: Script, schedule: ast.Call) -> bool:
@@ -78,7 +78,7 @@ def _may_hold(node: ast.expr) -> bool:
     return not isinstance(node, ast.Constant | ast.JoinedStr | ast.Lambda)
 
 
-def _told(script: Script, schedule: ast.Call) -> CauseInText:
+def _cause(script: Script, schedule: ast.Call) -> CauseInText:
     step = script.updates.steps[0]
     optimizer = script.quote(step)
     kind = name_of(schedule)
