@@ -13,7 +13,7 @@ from grader.cluster.plan import make_plan
 from grader.cluster.slurm import Slurm, SlurmRefusedError
 from grader.cluster.worker_job import JobState, WorkerJob
 from grader.errors import InfraError
-from grader.store.worker_demand import WorkerDemand
+from grader.store.queue.worker_demand import WorkerDemand
 
 
 @dataclass(frozen=True, slots=True)

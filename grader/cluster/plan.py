@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.cluster.worker_job import JobState, WorkerJob
-from grader.store.worker_demand import WorkerDemand
+from grader.store.queue.worker_demand import WorkerDemand
 
 MANY_FAILED = 3
 """So many failed jobs that the batch system still remembers, and nothing more is submitted for their need."""

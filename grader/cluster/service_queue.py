@@ -7,7 +7,7 @@ import httpx
 from grader.errors import InfraError, UsageError
 from grader.http.connection import reason_of, worker_connection
 from grader.json_reader import read_value
-from grader.store.worker_demand import WorkerDemand
+from grader.store.queue.worker_demand import WorkerDemand
 
 _TIMEOUT = httpx.Timeout(20.0, connect=5.0)
 

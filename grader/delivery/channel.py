@@ -13,7 +13,7 @@ from grader.plugins.shape import Complaint, Constant, Function, Shape, of_type
 from grader.plugins.sources import Sources
 from grader.settings.schema import Settings
 from grader.store.database import Store
-from grader.store.deliveries import Delivery
+from grader.store.delivery.deliveries import Delivery
 
 
 @dataclass

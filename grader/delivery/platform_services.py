@@ -10,7 +10,7 @@ from grader.delivery.failures import DeliveryFailedError, DeliveryRefusedError
 from grader.lti.access_tokens import PlatformServices
 from grader.lti.platform_http import PlatformError
 from grader.lti.tool_keys import ToolKeys, tool_keys
-from grader.store.lti_platforms import platform as read_platform
+from grader.store.lti.lti_platforms import platform as read_platform
 
 
 def services_of(context: DeliveryContext, platform_id: int) -> PlatformServices:

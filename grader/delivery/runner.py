@@ -20,8 +20,8 @@ from grader.delivery.failures import (
     DeliveryRefusedError,
 )
 from grader.store.database import StoreUnavailableError
-from grader.store.deliveries import Delivery, delivered, failed, forget_ended, postpone, take
-from grader.store.delivery_channels import note_channel
+from grader.store.delivery.deliveries import Delivery, delivered, failed, forget_ended, postpone, take
+from grader.store.delivery.delivery_channels import note_channel
 
 POLL_S = 1.0
 GIVE_UP_S = 3 * 86400.0

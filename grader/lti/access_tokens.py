@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.lti.platform_http import PlatformAnswer, PlatformError, ask
 from grader.lti.tool_keys import ToolKeys
-from grader.store.lti_platforms import PlatformTerms
+from grader.store.lti.lti_platforms import PlatformTerms
 
 _EARLY_S, _SHORTEST_S, _LONGEST_S = 60.0, 60.0, 3600.0
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

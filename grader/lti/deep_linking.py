@@ -11,7 +11,7 @@ from typing import Any
 from grader.lti.launch_message import CLAIM, DEEP_LINKING, VERSION, DeepLinkingSettings
 from grader.lti.scores import line_item, timestamp
 from grader.lti.tool_keys import ToolKeys
-from grader.store.lti_platforms import PlatformTerms
+from grader.store.lti.lti_platforms import PlatformTerms
 
 LINK = "ltiResourceLink"
 TASK = "grader_task"

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from grader.errors import UsageError
 from grader.lti.platform_keys import platform_key
 from grader.lti.tool_keys import ALGORITHM
-from grader.store.lti_platforms import PlatformTerms
+from grader.store.lti.lti_platforms import PlatformTerms
 from grader.store.tables.person import Role
 
 CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"

@@ -11,8 +11,8 @@ from grader.lti.launch_message import Address, MessageType, Name
 from grader.lti.platform_http import PlatformError, ask, platform_address
 from grader.lti.roster import SCOPE as ROSTER_SCOPE
 from grader.lti.scores import LINE_ITEM_SCOPE
-from grader.store.lti_platforms import PlatformTerms
-from grader.store.lti_scores import SCORE_SCOPE
+from grader.store.lti.lti_platforms import PlatformTerms
+from grader.store.lti.lti_scores import SCORE_SCOPE
 
 _PLATFORM = "https://purl.imsglobal.org/spec/lti-platform-configuration"
 _TOOL = "https://purl.imsglobal.org/spec/lti-tool-configuration"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from grader.lti.access_tokens import PlatformServices
 from grader.lti.launch_message import course_role, person_name
 from grader.lti.platform_http import PlatformAnswer, PlatformError
-from grader.store.lti_rosters import RosterMember
+from grader.store.lti.lti_rosters import RosterMember
 
 SCOPE = "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
 _TYPE = "application/vnd.ims.lti-nrps.v2.membershipcontainer+json"

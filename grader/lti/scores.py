@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 from grader.lti.access_tokens import PlatformServices
 from grader.lti.platform_http import PlatformError
 from grader.model.grade import Verdict
-from grader.store.lti_scores import SCORE_SCOPE, ScoreMessage
+from grader.store.lti.lti_scores import SCORE_SCOPE, ScoreMessage
 
 LINE_ITEM_SCOPE = "https://purl.imsglobal.org/spec/lti-ags/scope/lineitem"
 FULL_MARKS = 100.0

@@ -1,6 +1,7 @@
 """Publishing messages for workers, and never more of them than can be of use.
 
-Whoever sends keeps the message elsewhere until it is sent (`grader.store.outbox`), so that nothing here tries twice.
+Whoever sends keeps the message elsewhere until it is sent (`grader.store.queue.outbox`), so that nothing here tries
+twice.
 """
 
 from __future__ import annotations

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from grader.model.grade import Verdict
 from grader.rehearsal.clock import SimulatedClock
-from grader.store import attempt_endings, attempts, claims, queue
-from grader.store.claims import Claimed
+from grader.store.attempts import attempt_endings, attempts
 from grader.store.database import Store
-from grader.store.grades import NewGrade
+from grader.store.grading.grades import NewGrade
+from grader.store.queue import claims, queue
+from grader.store.queue.claims import Claimed
 
 _NAME = "rehearsal"
 

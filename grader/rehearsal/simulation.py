@@ -19,10 +19,14 @@ from grader.rehearsal.clock import SimulatedClock
 from grader.rehearsal.result import RehearsalResult, ServedAttempt
 from grader.rehearsal.scenario import Scenario, SimulatedLearner
 from grader.rehearsal.simulated_host import SimulatedAttempt, SimulatedHost
-from grader.store import courses, enrolments, outbox, people, reconciler, regrades, submissions
-from grader.store.courses import TaskTerms
+from grader.store.attempts import submissions
+from grader.store.attempts.limits import Refusal
+from grader.store.courses import courses, enrolments
+from grader.store.courses.courses import TaskTerms
 from grader.store.database import Store
-from grader.store.limits import Refusal
+from grader.store.grading import regrades
+from grader.store.people import people
+from grader.store.queue import outbox, reconciler
 from grader.store.tables.person import Role
 
 _RELAY_S = 1.0

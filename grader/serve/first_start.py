@@ -18,16 +18,18 @@ from grader.model.course import CourseItem
 from grader.model.task import Profile, Task
 from grader.run.registry import open_runtime
 from grader.settings.schema import Settings
-from grader.store import courses, enrolments, people, schema
-from grader.store.course_import import task_terms
-from grader.store.courses import AssignedTask, TaskTerms
+from grader.store import schema
+from grader.store.courses import courses, enrolments
+from grader.store.courses.course_import import task_terms
+from grader.store.courses.courses import AssignedTask, TaskTerms
+from grader.store.courses.task_updates import need_of
+from grader.store.courses.task_versions import is_kept, keep_version
+from grader.store.courses.task_withdrawal import removed_tasks
 from grader.store.database import Store
 from grader.store.files import FileStore, open_files
-from grader.store.people import one_time_password
+from grader.store.people import people
+from grader.store.people.people import one_time_password
 from grader.store.tables.person import Role
-from grader.store.task_updates import need_of
-from grader.store.task_versions import is_kept, keep_version
-from grader.store.task_withdrawal import removed_tasks
 
 ADMIN = "admin"
 _COURSE, _TITLE = "tasks", "All tasks"

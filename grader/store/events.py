@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
 
-from grader.store.archived_courses import refuse_archived
 from grader.store.clock import database_now
+from grader.store.courses.archived_courses import refuse_archived
 from grader.store.database import Store
 from grader.store.tables import AttemptRow, EventRow
 from grader.store.tables.attempt import AttemptState

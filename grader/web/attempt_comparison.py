@@ -9,11 +9,11 @@ from grader.report.attempt_changes import AttemptChanges, JudgedSubmission, atte
 from grader.report.audience import Audience, for_audience
 from grader.report.json_report import from_json
 from grader.report.pages import rule_titles
-from grader.store.attempt_results import results_of
-from grader.store.attempts import StoredAttempt, attempt, attempt_before
-from grader.store.credits import people_of
-from grader.store.grades import grade_of
-from grader.store.submissions import source_of
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import StoredAttempt, attempt, attempt_before
+from grader.store.attempts.submissions import source_of
+from grader.store.grading.credits import people_of
+from grader.store.grading.grades import grade_of
 from grader.web.security.access import Visitor
 from grader.web.security.attempt_feedback import hidden_until
 from grader.web.service import WebService

@@ -12,11 +12,11 @@ from markupsafe import Markup
 from grader.report import banner
 from grader.report.audience import Audience, for_audience
 from grader.report.json_report import from_json
-from grader.store.attempt_results import results_of
-from grader.store.attempts import StoredAttempt, attempt, files_of
-from grader.store.grades import grade_of
-from grader.store.reviews import overrides_of
-from grader.store.submissions import source_of
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import StoredAttempt, attempt, files_of
+from grader.store.attempts.submissions import source_of
+from grader.store.grading.grades import grade_of
+from grader.store.grading.reviews import overrides_of
 from grader.translation import ENGLISH, N_, gettext, in_language
 from grader.web import stored_report
 from grader.web.documents.counted_grade import with_counts

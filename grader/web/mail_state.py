@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.store.database import Store
-from grader.store.delivery_channels import mail_problem
+from grader.store.delivery.delivery_channels import mail_problem
 from grader.translation import N_, gettext
 
 # As the store says it.

@@ -23,13 +23,13 @@ from starlette.responses import HTMLResponse
 
 from grader.lti.tool_keys import ToolKeys, tool_keys
 from grader.settings.schema import Settings
+from grader.store.attempts.limits import Refusal
+from grader.store.attempts.retention import RetentionRule
+from grader.store.attempts.submissions import NewSubmission, Receipt, submit_all
 from grader.store.database import Store
 from grader.store.files import FileStore, open_files
-from grader.store.limits import Refusal
-from grader.store.queue import QueuePlace
-from grader.store.retention import RetentionRule
-from grader.store.submissions import NewSubmission, Receipt, submit_all
-from grader.store.tokens import TokenUse, check_tokens
+from grader.store.people.tokens import TokenUse, check_tokens
+from grader.store.queue.queue import QueuePlace
 from grader.web import flash
 from grader.web.lookups.batcher import Batcher
 from grader.web.lookups.queue_positions import QueuePositions

@@ -8,8 +8,8 @@ from grader.checks.limited_reading import BEFORE_RUN, lint_within
 from grader.errors import InfraError
 from grader.model.submission import SourceFile, Submission
 from grader.readers import prepare
-from grader.store.submissions import NewSubmission, submit_all
-from grader.store.tokens import check_tokens
+from grader.store.attempts.submissions import NewSubmission, submit_all
+from grader.store.people.tokens import check_tokens
 from grader.web.learner.source_findings import warm_reader
 from grader.web.service import WebService
 

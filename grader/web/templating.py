@@ -22,8 +22,8 @@ from grader.report import banner, wording
 from grader.report.markdown_html import inline_html, page_html, statement_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import one_line, visible
-from grader.store.attempts import StoredAttempt
-from grader.store.comment_library import StoredEntry
+from grader.store.attempts.attempts import StoredAttempt
+from grader.store.grading.comment_library import StoredEntry
 from grader.translation import (
     counted,
     date_text,

@@ -16,7 +16,7 @@ from grader.report.audience import Audience
 from grader.report.html import plots_of, to_html
 from grader.report.json_report import to_json
 from grader.run.workspace import Workspace
-from grader.store.attempt_endings import StoredFile
+from grader.store.attempts.attempt_endings import StoredFile
 from grader.store.files import FileTooLargeError
 
 REPORT, REPORT_STAFF = "report.html", "report-staff.html"

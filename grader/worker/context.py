@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.settings.schema import Settings
-from grader.store.claims import needs_of
+from grader.store.queue.claims import needs_of
 from grader.worker.shared_state import SharedState
 from grader.worker.time_left import TimeLimits
 

@@ -16,11 +16,11 @@ import structlog
 from grader.catalog.data.transfer import OfferedData
 from grader.errors import InfraError
 from grader.model.submission import Submission
-from grader.store.attempt_endings import AttemptEnding, StoredFile
-from grader.store.claims import Claimed, HeartbeatAnswer, Idle
+from grader.store.attempts.attempt_endings import AttemptEnding, StoredFile
 from grader.store.database import StoreUnavailableError
-from grader.store.grades import NewGrade
-from grader.store.queue import WorkerHost
+from grader.store.grading.grades import NewGrade
+from grader.store.queue.claims import Claimed, HeartbeatAnswer, Idle
+from grader.store.queue.queue import WorkerHost
 from grader.store.tables.attempt import Lane
 from grader.worker.shared_state import SharedState, ShutdownStage
 
@@ -54,7 +54,7 @@ class Coordinator(Protocol):
     def claim(
         self, needs: Sequence[str], lane: Lane | None, fitting: Sequence[tuple[str, str]] | None
     ) -> Claimed | Idle:
-        """The next attempt of those; see `grader.store.claims.claim`."""
+        """The next attempt of those; see `grader.store.queue.claims.claim`."""
 
     def source_of(self, claimed: Claimed) -> Submission | None:
         """The files that it judges; None: they were erased.

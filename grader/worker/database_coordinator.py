@@ -9,22 +9,16 @@ from typing import Any
 from grader.catalog.data.transfer import OfferedData
 from grader.model.submission import Submission
 from grader.settings.schema import Settings
-from grader.store import (
-    attempt_endings,
-    attempts,
-    claims,
-    events,
-    outbox,
-    queue,
-    submissions,
-    task_versions,
-)
-from grader.store.attempt_endings import AttemptEnding, StoredFile
-from grader.store.claims import Claimed, HeartbeatAnswer, Idle
+from grader.store import events
+from grader.store.attempts import attempt_endings, attempts, submissions
+from grader.store.attempts.attempt_endings import AttemptEnding, StoredFile
+from grader.store.courses import task_versions
 from grader.store.database import Store, StoreUnavailableError
 from grader.store.files import open_files
-from grader.store.grades import NewGrade
-from grader.store.queue import WorkerHost
+from grader.store.grading.grades import NewGrade
+from grader.store.queue import claims, outbox, queue
+from grader.store.queue.claims import Claimed, HeartbeatAnswer, Idle
+from grader.store.queue.queue import WorkerHost
 from grader.store.tables.attempt import Lane
 from grader.worker.database_wait import wait_for_database
 

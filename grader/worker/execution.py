@@ -23,10 +23,10 @@ from grader.pipeline import Pipeline
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
 from grader.settings import in_course, settings
-from grader.store import grades
-from grader.store.attempt_endings import MAX_TRIES, StoredFile
-from grader.store.claims import Claimed
-from grader.store.grades import NewGrade
+from grader.store.attempts.attempt_endings import MAX_TRIES, StoredFile
+from grader.store.grading import grades
+from grader.store.grading.grades import NewGrade
+from grader.store.queue.claims import Claimed
 from grader.worker import artifacts
 from grader.worker.coordinator import Coordinator, insist
 from grader.worker.heartbeat import Heartbeat

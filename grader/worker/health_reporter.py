@@ -15,7 +15,7 @@ import structlog
 
 from grader.run.host_devices import host_devices
 from grader.store.database import StoreUnavailableError
-from grader.store.queue import WorkerHost
+from grader.store.queue.queue import WorkerHost
 from grader.worker.context import WorkerContext
 from grader.worker.coordinators import open_coordinator
 from grader.worker.health import health_problems

@@ -20,8 +20,8 @@ from typing import Self
 import structlog
 
 from grader.run.runtime import Progress
-from grader.store.claims import Claimed, HeartbeatAnswer
 from grader.store.database import StoreUnavailableError
+from grader.store.queue.claims import Claimed, HeartbeatAnswer
 from grader.worker.coordinator import Coordinator
 from grader.worker.live_events import LiveEvents
 from grader.worker.shared_state import SharedState, ShutdownStage

@@ -7,7 +7,7 @@ from dataclasses import replace
 from grader.errors import GraderError
 from grader.run.devices.leases import Devices
 from grader.settings.schema import Settings
-from grader.store.queue import WorkerHost
+from grader.store.queue.queue import WorkerHost
 
 
 def host_stats(settings: Settings, *, num_gpus: int) -> WorkerHost:

@@ -23,12 +23,12 @@ from grader.json_reader import read_value
 from grader.model.grade import SCHEMA
 from grader.model.submission import Submission
 from grader.settings.schema import Settings
-from grader.store.attempt_endings import AttemptEnding, StoredFile
-from grader.store.claims import Claimed, HeartbeatAnswer, Idle
+from grader.store.attempts.attempt_endings import AttemptEnding, StoredFile
 from grader.store.database import StoreUnavailableError
 from grader.store.files import FileTooLargeError
-from grader.store.grades import NewGrade
-from grader.store.queue import WorkerHost
+from grader.store.grading.grades import NewGrade
+from grader.store.queue.claims import Claimed, HeartbeatAnswer, Idle
+from grader.store.queue.queue import WorkerHost
 from grader.store.tables.attempt import Lane
 from grader.store.tables.base import storable
 from grader.worker.coordinator import AttemptLeaseLostError

@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from grader.errors import UsageError
-from grader.store.queue import WorkerHost
+from grader.store.queue.queue import WorkerHost
 
 _SECONDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320, 640)
 

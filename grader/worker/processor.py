@@ -20,9 +20,9 @@ from grader.checks.limited_reading import warm_reader
 from grader.errors import GraderError, TaskError, UsageError
 from grader.pipeline import Pipeline
 from grader.readers import prepare
-from grader.store.attempt_endings import AttemptEnding
-from grader.store.claims import Claimed, Idle
+from grader.store.attempts.attempt_endings import AttemptEnding
 from grader.store.database import StoreUnavailableError
+from grader.store.queue.claims import Claimed, Idle
 from grader.store.tables.attempt import Lane
 from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext

@@ -16,10 +16,10 @@ import structlog
 from celery import Celery
 
 from grader.queue.publisher import BrokerUnavailableError, TaskPublisher
-from grader.store import outbox, reconciler
 from grader.store.database import Store, StoreUnavailableError
-from grader.store.outbox import OutboxMessage
-from grader.store.queue_overview import waiting_counts
+from grader.store.queue import outbox, reconciler
+from grader.store.queue.outbox import OutboxMessage
+from grader.store.queue.queue_overview import waiting_counts
 
 POLL_S = 0.25
 RECONCILE_S = 10.0

@@ -6,9 +6,9 @@ import time
 
 import structlog
 
+from grader.store.attempts.retention import RetentionRule, delete_due
 from grader.store.database import Store
 from grader.store.files import FileStore
-from grader.store.retention import RetentionRule, delete_due
 
 LOOK_S = 600.0
 _log = structlog.get_logger(__name__)

@@ -32,7 +32,7 @@ from grader.queue.celery import configuration
 from grader.run.devices.allocation import read_allocation
 from grader.run.host_devices import host_devices
 from grader.settings.schema import Settings
-from grader.store.claims import needs_of
+from grader.store.queue.claims import needs_of
 from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext
 from grader.worker.coordinators import open_coordinator

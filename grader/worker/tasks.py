@@ -22,7 +22,7 @@ from celery.worker.request import Request
 
 from grader.queue.celery import app
 from grader.queue.routes import JUDGE_SUBMISSION, REGRADE_ATTEMPT
-from grader.store.claims import Claimed
+from grader.store.queue.claims import Claimed
 from grader.store.tables.attempt import Lane
 from grader.worker.database_coordinator import DatabaseCoordinator
 from grader.worker.processor import AttemptProcessor

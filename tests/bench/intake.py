@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.catalog.tasks import load_task, reference
-from grader.store import courses, enrolments, people, schema, tokens
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.courses import TaskTerms
+from grader.store import schema
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.courses import courses, enrolments
+from grader.store.courses.courses import TaskTerms
 from grader.store.database import Store
+from grader.store.people import people, tokens
 from grader.store.tables.api_token import Scope
 from tests.bench.figures import Figure
 from tests.bench.web_server import serving

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import httpx
 
-from grader.store import people, schema
+from grader.store import schema
 from grader.store.database import Store
+from grader.store.people import people
 from tests.bench.figures import Figure
 from tests.bench.web_server import serving
 from tests.store.conftest import Server, running_server, server_programs

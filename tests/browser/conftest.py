@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from grader.store import people
+from grader.store.people import people
 from tests.ports import free_port
 from tests.web.conftest import (
     PASSWORD,

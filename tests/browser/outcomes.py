@@ -13,9 +13,13 @@ from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.html import to_html
 from grader.report.json_report import to_json
-from grader.store import attempt_endings, claims, courses, events, reviews
-from grader.store.courses import TaskTerms
-from grader.store.grades import NewGrade, new_grade
+from grader.store import events
+from grader.store.attempts import attempt_endings
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
+from grader.store.grading import reviews
+from grader.store.grading.grades import NewGrade, new_grade
+from grader.store.queue import claims
 from grader.store.tables.course_task import LatePolicy
 from tests.report import factory
 from tests.web.conftest import School

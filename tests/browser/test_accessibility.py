@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grader.store import queue
+from grader.store.queue import queue
 from tests.browser import page_checks
 from tests.browser.conftest import Windows
 from tests.browser.views import View, views

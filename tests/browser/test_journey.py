@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grader.catalog.tasks import load_task
-from grader.store import invitations
+from grader.store.people import invitations
 from tests import promised
 from tests.browser.conftest import SIZES, Windows
 from tests.worker.rig import SLOW, Rig

@@ -13,19 +13,14 @@ from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.html import to_html
 from grader.report.json_report import to_json
-from grader.store import (
-    attempt_endings,
-    certificates,
-    claims,
-    courses,
-    events,
-    invitations,
-    people,
-    reviews,
-    tokens,
-)
-from grader.store.courses import TaskTerms
-from grader.store.grades import new_grade
+from grader.store import events
+from grader.store.attempts import attempt_endings
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
+from grader.store.grading import certificates, reviews
+from grader.store.grading.grades import new_grade
+from grader.store.people import invitations, people, tokens
+from grader.store.queue import claims
 from grader.store.tables.api_token import Scope
 from tests.browser import page_checks
 from tests.browser.conftest import SIZES, Windows

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import certificates, courses, invitations, people, queue, regrades, reviews
-from grader.store.courses import TaskTerms
-from grader.store.gradebook import gradebook
-from grader.store.grading_rules import GradingRules, set_grading_rules
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.grading_rules import GradingRules, set_grading_rules
+from grader.store.grading import certificates, regrades, reviews
+from grader.store.grading.gradebook import gradebook
+from grader.store.people import invitations, people
+from grader.store.queue import queue
 from grader.store.tables.person import Role
 from tests.browser import page_checks
 from tests.browser.conftest import SIZES, School, Served, Windows

@@ -16,8 +16,9 @@ import httpx
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import attempt_endings, claims
-from grader.store.grades import NewGrade
+from grader.store.attempts import attempt_endings
+from grader.store.grading.grades import NewGrade
+from grader.store.queue import claims
 from tests import promised
 from tests.browser.conftest import Window, Windows
 from tests.browser.workshop import (

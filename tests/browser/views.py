@@ -9,44 +9,43 @@ from typing import Any
 
 from grader.catalog.tasks import load_task
 from grader.delivery.mail.links import AddressToConfirm, confirm_token, off_token
-from grader.store import (
+from grader.store.courses import (
     announcements,
-    certificates,
-    comment_library,
-    comment_replies,
     courses,
     enrolments,
     exams,
     grading_rules,
-    invitations,
-    leaderboard,
     learner_groups,
-    lti_contexts,
-    lti_platforms,
-    people,
-    queue,
+    roster_imports,
+)
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.extensions import Extension, extend
+from grader.store.courses.grading_rules import GradingRules, TaskGrading
+from grader.store.courses.roster_imports import RosterLine
+from grader.store.delivery import webhooks
+from grader.store.delivery.delivery_channels import note_channel
+from grader.store.delivery.webhook_events import queue_test
+from grader.store.grading import (
+    certificates,
+    comment_library,
+    comment_replies,
+    leaderboard,
     regrade_requests,
     regrades,
     reviews,
-    roster_imports,
-    tokens,
-    webhooks,
 )
-from grader.store.comment_library import LibraryComment
-from grader.store.comment_points import CommentChange, CommentPoints
-from grader.store.courses import TaskTerms
-from grader.store.delivery_channels import note_channel
-from grader.store.extensions import Extension, extend
-from grader.store.grading_rules import GradingRules, TaskGrading
-from grader.store.lti_contexts import ContextFacts
-from grader.store.lti_platforms import PlatformTerms
-from grader.store.mailboxes import set_address
-from grader.store.roster_imports import RosterLine
+from grader.store.grading.comment_library import LibraryComment
+from grader.store.grading.comment_points import CommentChange, CommentPoints
+from grader.store.lti import lti_contexts, lti_platforms
+from grader.store.lti.lti_contexts import ContextFacts
+from grader.store.lti.lti_platforms import PlatformTerms
+from grader.store.people import invitations, people, tokens
+from grader.store.people.mailboxes import set_address
+from grader.store.queue import queue
 from grader.store.tables.api_token import Scope
 from grader.store.tables.mail import MailKind
 from grader.store.tables.person import Role
 from grader.store.tables.roster_import import Admission
-from grader.store.webhook_events import queue_test
 from tests.browser.outcomes import attempts_of_every_outcome
 from tests.report import factory
 from tests.web.conftest import PASSWORD, School

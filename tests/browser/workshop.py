@@ -19,8 +19,8 @@ import httpx
 from aiosmtpd.controller import Controller
 from sqlalchemy import update
 
-from grader.store import people
 from grader.store.clock import database_now
+from grader.store.people import people
 from grader.store.tables import DeliveryRow
 from grader.store.tables.person import Role
 from tests.browser.conftest import Window

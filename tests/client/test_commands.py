@@ -20,11 +20,15 @@ from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import Grade, Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
-from grader.store import attempt_endings, claims, courses, events, queue, reviews
-from grader.store.attempt_endings import StoredFile
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.courses import TaskTerms
-from grader.store.grades import new_grade
+from grader.store import events
+from grader.store.attempts import attempt_endings
+from grader.store.attempts.attempt_endings import StoredFile
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
+from grader.store.grading import reviews
+from grader.store.grading.grades import new_grade
+from grader.store.queue import claims, queue
 from grader.store.tables.api_token import Scope
 from grader.store.tables.course_task import LatePolicy
 from tests import promised

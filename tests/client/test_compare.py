@@ -11,7 +11,7 @@ from grader.model.finding import Finding
 from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
-from grader.store.grades import new_grade
+from grader.store.grading.grades import new_grade
 from grader.store.tables.api_token import Scope
 from tests.client.conftest import Cli, Served
 from tests.report import factory

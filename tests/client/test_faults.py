@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from grader.store import courses
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.courses import TaskTerms
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
 from grader.store.tables.api_token import Scope
 from tests.client.conftest import Cli, Served
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.store import people, tokens
+from grader.store.people import people, tokens
 from grader.store.tables.api_token import Scope
 from tests.client.conftest import PASSWORD, School
 

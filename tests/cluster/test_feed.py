@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.store import attempt_endings
+from grader.store.attempts import attempt_endings
 from tests.cluster.slurm_site import SLEEPER, SlurmSite
 from tests.worker.rig import wait_until
 

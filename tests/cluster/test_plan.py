@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.cluster.plan import Plan, make_plan
 from grader.cluster.worker_job import JobState, WorkerJob
-from grader.store.worker_demand import WaitingAttempts, WorkerDemand
+from grader.store.queue.worker_demand import WaitingAttempts, WorkerDemand
 
 PENDING, RUNNING, FAILED = JobState.PENDING, JobState.RUNNING, JobState.FAILED
 

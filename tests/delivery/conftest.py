@@ -21,8 +21,8 @@ from grader.delivery.channels import mail
 from grader.delivery.runner import ChannelWorker
 from grader.settings.schema import Settings
 from grader.store.database import Store
-from grader.store.delivery_channels import note_channel
-from grader.store.mailboxes import set_address
+from grader.store.delivery.delivery_channels import note_channel
+from grader.store.people.mailboxes import set_address
 from tests.ports import free_port
 from tests.store.campus import Campus
 

@@ -12,30 +12,23 @@ from grader.delivery.mail.daily_summaries import queue_summaries
 from grader.delivery.mail.links import off_token, read_off_token
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import (
-    announcements,
-    courses,
-    enrolments,
-    exams,
-    extensions,
-    invitations,
-    mail_requests,
-    regrades,
-    reviews,
-)
-from grader.store.comment_replies import reply
-from grader.store.course_time_zone import set_time_zone
-from grader.store.delivery_channels import note_channel
-from grader.store.extensions import Extension
-from grader.store.grading_rules import GradingRules, set_grading_rules
-from grader.store.learner_groups import make_group, put_into_group
-from grader.store.mailboxes import choose, mail_address, note_bounced, set_address
-from grader.store.personal_invitations import PersonalInvitation, invite_each, personal_invitations
-from grader.store.regrade_requests import ask_for_regrade, decide_request
+from grader.store.courses import announcements, courses, enrolments, exams, extensions
+from grader.store.courses.course_time_zone import set_time_zone
+from grader.store.courses.extensions import Extension
+from grader.store.courses.grading_rules import GradingRules, set_grading_rules
+from grader.store.courses.learner_groups import make_group, put_into_group
+from grader.store.courses.task_terms import change_terms
+from grader.store.delivery import mail_requests
+from grader.store.delivery.delivery_channels import note_channel
+from grader.store.grading import regrades, reviews
+from grader.store.grading.comment_replies import reply
+from grader.store.grading.regrade_requests import ask_for_regrade, decide_request
+from grader.store.people import invitations
+from grader.store.people.mailboxes import choose, mail_address, note_bounced, set_address
+from grader.store.people.personal_invitations import PersonalInvitation, invite_each, personal_invitations
 from grader.store.tables.mail import MailKind
 from grader.store.tables.person import Role
 from grader.store.tables.regrade_request import RequestDecision
-from grader.store.task_terms import change_terms
 from tests.delivery.conftest import SECRET, SITE, MailSite, html
 from tests.store.campus import VERSION, verdict_of
 
@@ -105,7 +98,7 @@ def test_a_regrade_is_told_when_it_is_applied_and_in_one_mail(mail_site: MailSit
     mail_site.collected()
     mail_site.inbox.mails.clear()
     batch = regrades.queue_new_runs(mail_site.store, attempts, actor_id=campus.ines)
-    from grader.store import attempt_endings
+    from grader.store.attempts import attempt_endings
 
     for _ in attempts:
         claimed = campus.claim()
@@ -231,7 +224,7 @@ def test_an_invitation_goes_to_each_address_once(mail_site: MailSite) -> None:
 
 
 def test_who_is_gone_disabled_or_has_left_is_mailed_nothing(mail_site: MailSite) -> None:
-    from grader.store import people
+    from grader.store.people import people
 
     campus, store = mail_site.campus, mail_site.store
     carl = campus.person("carl")
@@ -247,8 +240,8 @@ def test_who_is_gone_disabled_or_has_left_is_mailed_nothing(mail_site: MailSite)
 def test_an_erased_person_leaves_no_mail_behind(mail_site: MailSite) -> None:
     from sqlalchemy import select
 
-    from grader.store.erasure import erase
     from grader.store.files import open_files
+    from grader.store.people.erasure import erase
     from grader.store.tables import BouncedAddressRow, DeliveryRow
 
     campus, store = mail_site.campus, mail_site.store

@@ -6,10 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from grader.delivery.channels.mail import missing
-from grader.store import extensions, invitations, mail_requests, reviews
-from grader.store.course_time_zone import set_time_zone
-from grader.store.extensions import Extension
-from grader.store.mailboxes import choose, mailbox, set_language
+from grader.store.courses import extensions
+from grader.store.courses.course_time_zone import set_time_zone
+from grader.store.courses.extensions import Extension
+from grader.store.delivery import mail_requests
+from grader.store.grading import reviews
+from grader.store.people import invitations
+from grader.store.people.mailboxes import choose, mailbox, set_language
 from grader.store.tables.mail import MailKind
 from grader.store.tables.person import Role
 from tests.delivery.conftest import MailSite, html

@@ -22,11 +22,12 @@ from grader.delivery.failures import (
 )
 from grader.delivery.runner import GIVE_UP_S, LATEST_S, SOONEST_S, DeliveryRunner, pause_s
 from grader.settings.schema import Settings
-from grader.store import courses, deliveries
 from grader.store.clock import database_now
+from grader.store.courses import courses
 from grader.store.database import Store
-from grader.store.deliveries import Delivery, LoggedDelivery
-from grader.store.delivery_channels import channel_facts
+from grader.store.delivery import deliveries
+from grader.store.delivery.deliveries import Delivery, LoggedDelivery
+from grader.store.delivery.delivery_channels import channel_facts
 from grader.store.tables import DeliveryRow
 from grader.store.tables.delivery import DeliveryState
 

@@ -11,9 +11,10 @@ from grader.delivery.mail import smtp_server
 from grader.delivery.mail.smtp_server import parse_smtp_url
 from grader.errors import UsageError
 from grader.settings.schema import Settings
-from grader.store import deliveries, reviews
-from grader.store.delivery_channels import channel_facts
-from grader.store.mailboxes import mailbox, set_address
+from grader.store.delivery import deliveries
+from grader.store.delivery.delivery_channels import channel_facts
+from grader.store.grading import reviews
+from grader.store.people.mailboxes import mailbox, set_address
 from grader.store.tables.delivery import DeliveryState
 from tests.delivery.conftest import MailSite
 from tests.ports import free_port

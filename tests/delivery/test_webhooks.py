@@ -20,17 +20,21 @@ from grader.delivery.webhooks.signature import webhook_secret
 from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.settings.schema import Settings
-from grader.store import attempts, deliveries, extensions, people, regrades, reviews, webhooks
+from grader.store.attempts import attempts
 from grader.store.clock import database_now
+from grader.store.courses import extensions
+from grader.store.courses.extensions import Extension
+from grader.store.courses.grading_rules import GradingRules, set_grading_rules
 from grader.store.database import Store
-from grader.store.deliveries import LoggedDelivery
-from grader.store.extensions import Extension
-from grader.store.grading_rules import GradingRules, set_grading_rules
+from grader.store.delivery import deliveries, webhooks
+from grader.store.delivery.deliveries import LoggedDelivery
+from grader.store.delivery.webhook_events import queue_test
+from grader.store.delivery.webhooks import CHOSEN, Webhook, add_webhook, receiver_url
+from grader.store.grading import regrades, reviews
+from grader.store.people import people
 from grader.store.tables import DeliveryRow, WebhookRow
 from grader.store.tables.delivery import DeliveryState
 from grader.store.tables.webhook import WebhookEvent
-from grader.store.webhook_events import queue_test
-from grader.store.webhooks import CHOSEN, Webhook, add_webhook, receiver_url
 from tests.delivery.conftest import SECRET, SITE
 from tests.delivery.receiver import Receiver, receiving
 from tests.store.campus import Campus, verdict_of
@@ -108,7 +112,7 @@ def test_a_grade_is_told_whenever_it_changes_and_only_then(site: HookSite) -> No
     )
     batch = regrades.queue_new_runs(store, [attempt], actor_id=campus.ines)
     claimed = campus.claim()
-    from grader.store import attempt_endings
+    from grader.store.attempts import attempt_endings
 
     attempt_endings.finish(store, claimed.attempt_id, claimed.lease_token, verdict_of(points=60.0))
     site.deliver()
@@ -274,8 +278,8 @@ def test_what_is_no_receivers_address_is_refused(url: str) -> None:
 
 
 def test_of_somebody_who_is_gone_nothing_is_told(site: HookSite) -> None:
-    from grader.store.erasure import erase
     from grader.store.files import open_files
+    from grader.store.people.erasure import erase
 
     site.campus.judge(site.campus.anna)
     erase(site.store, open_files(site.store, "database", Path()), site.campus.anna, actor_id=None)

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 
-from grader.store import attempts
+from grader.store.attempts import attempts
 from grader.store.tables.attempt import AttemptState
 from tests.faults.judged import assert_judged_once
 from tests.worker.conftest import Site

@@ -7,8 +7,8 @@ import shutil
 import signal
 from functools import partial
 
-from grader.store import grades
-from grader.store.limits import Refusal
+from grader.store.attempts.limits import Refusal
+from grader.store.grading import grades
 from grader.store.tables.attempt import AttemptState
 from tests.worker.conftest import Site
 from tests.worker.rig import SLOW, Rig, wait_until
@@ -49,7 +49,7 @@ def test_a_task_that_its_author_has_to_mend_is_not_tried_again(site: Site) -> No
         "def build_model():\n    raise RuntimeError('half done')\n"
     )
     from grader.catalog.tasks import load_task_folder
-    from grader.store.courses import TaskTerms, set_task
+    from grader.store.courses.courses import TaskTerms, set_task
 
     broken = load_task_folder(tasks / "ddp-toy", rig.task.skeleton)
     set_task(rig.store, rig.course, "ddp-toy", "cpu", TaskTerms(title="Toy", version=broken.version))

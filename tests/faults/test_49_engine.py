@@ -13,7 +13,7 @@ import pytest
 from docker.models.containers import Container
 
 from grader.run.engine.ownership import ROLE, STATE, state_name
-from grader.store.queue import queue_state
+from grader.store.queue.queue import queue_state
 from grader.store.tables.attempt import AttemptState
 from tests.faults.judged import assert_judged_once
 from tests.faults.proxy import Proxy

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.store.queue import queue_state
+from grader.store.queue.queue import queue_state
 from grader.store.tables.attempt import AttemptState
 from grader.web.monitoring.health import MIN_FREE_BYTES
 from tests.faults.judged import assert_judged_once

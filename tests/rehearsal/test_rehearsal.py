@@ -18,10 +18,11 @@ from grader.model.grade import Verdict
 from grader.rehearsal import Durations, RehearsalResult, Scenario, recorded, rehearse
 from grader.rehearsal.clock import SimulatedClock
 from grader.settings import settings
-from grader.store import claims, reconciler, schema
+from grader.store import schema
+from grader.store.attempts.limits import Limit
 from grader.store.clock import now
 from grader.store.database import Store
-from grader.store.limits import Limit
+from grader.store.queue import claims, reconciler
 from tests.store.campus import Campus, verdict_of
 
 DURATIONS = Durations.assumed(40.0, 8.0)

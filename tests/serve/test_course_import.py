@@ -14,11 +14,12 @@ import pytest
 
 from grader import cli
 from grader.settings import settings
-from grader.store import courses, schema
-from grader.store.courses import AssignedTask, CourseFacts
+from grader.store import schema
+from grader.store.courses import courses
+from grader.store.courses.courses import AssignedTask, CourseFacts
+from grader.store.courses.task_versions import is_kept, task_at
 from grader.store.database import Store
 from grader.store.files import FolderFiles
-from grader.store.task_versions import is_kept, task_at
 
 COURSE = """name = "mine"
 title = "Mine"

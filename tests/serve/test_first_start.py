@@ -12,12 +12,12 @@ import pytest
 from grader.catalog.course_file import load_course
 from grader.serve.first_start import set_up
 from grader.settings.schema import Settings
-from grader.store import courses
-from grader.store.course_import import import_course
-from grader.store.courses import TaskTerms
+from grader.store.courses import courses
+from grader.store.courses.course_import import import_course
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.task_withdrawal import Withdrawal, withdraw_task
 from grader.store.database import Store
 from grader.store.files import FolderFiles
-from grader.store.task_withdrawal import Withdrawal, withdraw_task
 
 
 @pytest.fixture

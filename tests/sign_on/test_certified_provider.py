@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from grader.store import own_courses, people
+from grader.store.people import own_courses, people
 from grader.store.tables.person import Role
 from tests.sign_on.conftest import Site
 from tests.sign_on.provider import CLIENTS, sign_on, submit

@@ -9,12 +9,15 @@ from typing import Any
 from grader.model.finding import Severity
 from grader.model.grade import SCHEMA, Verdict
 from grader.model.submission import SourceFile, Submission
-from grader.store import attempt_endings, claims, courses, enrolments, people, submissions
-from grader.store.courses import TaskTerms
+from grader.store.attempts import attempt_endings, submissions
+from grader.store.attempts.limits import Refusal
+from grader.store.attempts.submissions import Receipt
+from grader.store.courses import courses, enrolments
+from grader.store.courses.courses import TaskTerms
 from grader.store.database import Store
-from grader.store.grades import NewGrade
-from grader.store.limits import Refusal
-from grader.store.submissions import Receipt
+from grader.store.grading.grades import NewGrade
+from grader.store.people import people
+from grader.store.queue import claims
 from grader.store.tables.person import Role
 
 VERSION = "a" * 64

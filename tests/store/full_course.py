@@ -9,7 +9,7 @@ from sqlalchemy import insert
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.store.database import Store
-from grader.store.standings import recompute_standings
+from grader.store.grading.standings import recompute_standings
 from grader.store.tables import (
     AttemptRow,
     EnrolmentRow,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from grader.store import lti_contexts, lti_platforms
 from grader.store.database import Store
-from grader.store.lti_contexts import ContextFacts, PlatformContext
-from grader.store.lti_platforms import PlatformTerms
-from grader.store.lti_scores import SCORE_SCOPE
+from grader.store.lti import lti_contexts, lti_platforms
+from grader.store.lti.lti_contexts import ContextFacts, PlatformContext
+from grader.store.lti.lti_platforms import PlatformTerms
+from grader.store.lti.lti_scores import SCORE_SCOPE
 
 _AT = "https://moodle.example"
 TERMS = PlatformTerms("Moodle", _AT, "client", f"{_AT}/auth", f"{_AT}/token", f"{_AT}/keys")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from grader.store import class_list, courses, enrolments, invitations, people, schema
-from grader.store.care import caring_courses
-from grader.store.class_list import ListedAccount
+from grader.store import schema
+from grader.store.courses import class_list, courses, enrolments
+from grader.store.courses.class_list import ListedAccount
+from grader.store.people import invitations, people
+from grader.store.people.care import caring_courses
 from grader.store.tables.person import Role
 from tests.store.campus import Campus
 from tests.store.conftest import Databases

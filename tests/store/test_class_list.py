@@ -6,10 +6,11 @@ import threading
 
 import pytest
 
-from grader.store import class_list, enrolments, one_time_passwords, people
-from grader.store.class_list import ListedAccount
+from grader.store.courses import class_list, enrolments
+from grader.store.courses.class_list import ListedAccount
 from grader.store.events import audit_of
-from grader.store.one_time_passwords import NewPassword
+from grader.store.people import one_time_passwords, people
+from grader.store.people.one_time_passwords import NewPassword
 from grader.store.tables.person import Role
 from tests.store.campus import Campus
 

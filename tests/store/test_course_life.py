@@ -11,9 +11,13 @@ import pytest
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import (
+from grader.store import events
+from grader.store.attempts import retention
+from grader.store.attempts.limits import LateBank, Limit, Refusal
+from grader.store.attempts.retention import RetentionRule
+from grader.store.attempts.submissions import Receipt
+from grader.store.courses import (
     announcements,
-    certificates,
     class_list,
     course_copies,
     course_deletion,
@@ -21,26 +25,16 @@ from grader.store import (
     course_time_zone,
     courses,
     enrolments,
-    events,
-    grades,
-    invitations,
     late_days,
-    own_courses,
-    regrades,
-    retention,
-    reviews,
     task_drafts,
     task_order,
     task_withdrawal,
 )
-from grader.store.archived_courses import CourseArchivedError
-from grader.store.comment_library import LibraryComment, add_entry, entries_of, retire_entry
-from grader.store.comment_points import CommentPoints
-from grader.store.course_copies import CoursePlan
-from grader.store.courses import TaskTerms
-from grader.store.extensions import Extension, extend
-from grader.store.files import FolderFiles
-from grader.store.grading_rules import (
+from grader.store.courses.archived_courses import CourseArchivedError
+from grader.store.courses.course_copies import CoursePlan
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.extensions import Extension, extend
+from grader.store.courses.grading_rules import (
     GradingRules,
     TaskGrading,
     grading_rules,
@@ -48,12 +42,14 @@ from grader.store.grading_rules import (
     set_task_grading,
     task_gradings,
 )
-from grader.store.limits import LateBank, Limit, Refusal
-from grader.store.people import account_by_login
-from grader.store.progress import progress
-from grader.store.pseudonyms import anonymous_tasks
-from grader.store.retention import RetentionRule
-from grader.store.submissions import Receipt
+from grader.store.files import FolderFiles
+from grader.store.grading import certificates, grades, regrades, reviews
+from grader.store.grading.comment_library import LibraryComment, add_entry, entries_of, retire_entry
+from grader.store.grading.comment_points import CommentPoints
+from grader.store.grading.progress import progress
+from grader.store.grading.pseudonyms import anonymous_tasks
+from grader.store.people import invitations, own_courses
+from grader.store.people.people import account_by_login
 from grader.store.tables.person import Role
 from tests.store.campus import Campus
 

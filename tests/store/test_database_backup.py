@@ -13,7 +13,7 @@ from grader import cli
 from grader.errors import InfraError, UsageError
 from grader.settings import settings
 from grader.store import database_backup, schema
-from grader.store.attempts import AttemptFilter, attempts
+from grader.store.attempts.attempts import AttemptFilter, attempts
 from grader.store.database import Store
 from tests.store.campus import Campus
 from tests.store.conftest import Databases

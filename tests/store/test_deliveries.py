@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from grader.store import deliveries
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.deliveries import Delivery, enqueue, take
-from grader.store.joined_deliveries import join_waiting, release
+from grader.store.delivery import deliveries
+from grader.store.delivery.deliveries import Delivery, enqueue, take
+from grader.store.delivery.joined_deliveries import join_waiting, release
 from grader.store.tables import DeliveryRow
 from grader.store.tables.delivery import DeliveryState
 from tests.store.campus import Campus

@@ -7,18 +7,18 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import update
 
-from grader.store import courses, exams, task_updates, task_withdrawal
+from grader.store.attempts.limits import UNRELEASED, ExamTime, Limit, Refusal
+from grader.store.attempts.submissions import Receipt
 from grader.store.clock import now
-from grader.store.courses import TaskTerms
-from grader.store.exam_freeze import ExamRunsError
-from grader.store.extensions import Extension, extend
-from grader.store.gradebook import feedback_opens_at, gradebook
-from grader.store.limits import UNRELEASED, ExamTime, Limit, Refusal
-from grader.store.progress import progress
-from grader.store.submissions import Receipt
+from grader.store.courses import courses, exams, task_updates, task_withdrawal
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.exam_freeze import ExamRunsError
+from grader.store.courses.extensions import Extension, extend
+from grader.store.courses.task_terms import change_terms
+from grader.store.courses.task_updates import TaskUpdate
+from grader.store.grading.gradebook import feedback_opens_at, gradebook
+from grader.store.grading.progress import progress
 from grader.store.tables import ExamSittingRow
-from grader.store.task_terms import change_terms
-from grader.store.task_updates import TaskUpdate
 from tests.store.campus import VERSION, Campus
 
 MINUTE = timedelta(minutes=1)

@@ -14,10 +14,11 @@ import pytest
 from sqlalchemy import func, select, text
 
 from grader.errors import EXIT_INFRA_ERROR
-from grader.store import attempt_endings, attempts, database
-from grader.store.attempt_endings import AttemptEnding
-from grader.store.claims import Claimed, claim
+from grader.store import database
+from grader.store.attempts import attempt_endings, attempts
+from grader.store.attempts.attempt_endings import AttemptEnding
 from grader.store.database import Store, StoreUnavailableError
+from grader.store.queue.claims import Claimed, claim
 from grader.store.tables import AttemptRow, OutboxRow, SubmissionRow
 from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases, Server
@@ -25,7 +26,7 @@ from tests.store.conftest import Databases, Server
 CUT_OFF = """
 import os, sys
 from grader.model.submission import SourceFile, Submission
-from grader.store import submissions
+from grader.store.attempts import submissions
 from grader.store.database import Store
 from sqlalchemy import event
 
@@ -162,7 +163,7 @@ def test_times_are_utc_whatever_the_host_and_the_server_think(campus: Campus) ->
     east = timezone(timedelta(hours=9))
     due = datetime(2030, 3, 31, 2, 30, 0, 123456, tzinfo=east)
     campus.set_task(due_at=due)
-    from grader.store.courses import tasks_of
+    from grader.store.courses.courses import tasks_of
 
     (task,) = tasks_of(campus.store, campus.course)
     assert task.terms.due_at == due

@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 
 from grader.errors import UsageError
-from grader.store import enrolments, erasure, extensions, gradebook, learner_groups, progress, submissions
-from grader.store.attempt_results import results_of
-from grader.store.attempts import AttemptFilter, attempts
+from grader.store.attempts import submissions
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.attempts.limits import Limit, Refusal
+from grader.store.attempts.submissions import NewSubmission, Receipt
 from grader.store.clock import now
-from grader.store.credits import people_of
+from grader.store.courses import enrolments, extensions, learner_groups
+from grader.store.courses.extensions import Extension
+from grader.store.courses.grading_rules import GradingRules, TaskGrading, set_grading_rules, set_task_grading
 from grader.store.database import Store
-from grader.store.extensions import Extension
 from grader.store.files import open_files
-from grader.store.grading_rules import GradingRules, TaskGrading, set_grading_rules, set_task_grading
-from grader.store.limits import Limit, Refusal
-from grader.store.submissions import NewSubmission, Receipt
+from grader.store.grading import gradebook, progress
+from grader.store.grading.credits import people_of
+from grader.store.people import erasure
 from grader.store.tables.course_task import LatePolicy
 from tests.store.campus import Campus, script, verdict_of
 

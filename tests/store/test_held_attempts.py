@@ -6,11 +6,13 @@ import pytest
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import attempt_results, certificates, enrolments, held_attempts, regrades, reviews
-from grader.store.attempt_endings import finish
+from grader.store.attempts import attempt_results
+from grader.store.attempts.attempt_endings import finish
+from grader.store.courses import enrolments
 from grader.store.events import events_of
-from grader.store.gradebook import GradebookCell, gradebook
-from grader.store.progress import progress
+from grader.store.grading import certificates, held_attempts, regrades, reviews
+from grader.store.grading.gradebook import GradebookCell, gradebook
+from grader.store.grading.progress import progress
 from tests.store.campus import Campus, verdict_of
 
 HELD = verdict_of(Verdict.HELD, 95.0)

@@ -8,11 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import event, func, select
 
-from grader.store import attempts, courses, enrolments, outbox, people, submissions, tokens
-from grader.store.attempts import AttemptFilter
-from grader.store.courses import TaskTerms
-from grader.store.limits import Limit, Refusal
-from grader.store.submissions import NewSubmission, Receipt, submit_all
+from grader.store.attempts import attempts, submissions
+from grader.store.attempts.attempts import AttemptFilter
+from grader.store.attempts.limits import Limit, Refusal
+from grader.store.attempts.submissions import NewSubmission, Receipt, submit_all
+from grader.store.courses import courses, enrolments
+from grader.store.courses.courses import TaskTerms
+from grader.store.people import people, tokens
+from grader.store.queue import outbox
 from grader.store.tables import AttemptRow, OutboxRow, SourceRow, SubmissionRow
 from grader.store.tables.api_token import Scope
 from grader.store.tables.attempt import AttemptState

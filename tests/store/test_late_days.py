@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import late_days, task_withdrawal
-from grader.store.attempt_results import results_of
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.limits import LateBank, Limit, Refusal
+from grader.store.attempts.submissions import Receipt
 from grader.store.clock import now
-from grader.store.extensions import Extension, extend, retract_extension
-from grader.store.gradebook import gradebook
-from grader.store.limits import LateBank, Limit, Refusal
-from grader.store.progress import OwnTask, progress
-from grader.store.submissions import Receipt
+from grader.store.courses import late_days, task_withdrawal
+from grader.store.courses.extensions import Extension, extend, retract_extension
+from grader.store.grading.gradebook import gradebook
+from grader.store.grading.progress import OwnTask, progress
 from grader.store.tables.course_task import LatePolicy
 from tests.store.campus import Campus, verdict_of
 

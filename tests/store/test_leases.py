@@ -8,19 +8,12 @@ import pytest
 from sqlalchemy import text
 
 from grader.model.grade import Verdict
-from grader.store import (
-    attempt_endings,
-    attempts,
-    claims,
-    events,
-    grades,
-    outbox,
-    queue,
-    reconciler,
-    regrades,
-)
-from grader.store.attempt_endings import MAX_TRIES, AttemptEnding, CancelResult
-from grader.store.claims import HeartbeatAnswer, Idle
+from grader.store import events
+from grader.store.attempts import attempt_endings, attempts
+from grader.store.attempts.attempt_endings import MAX_TRIES, AttemptEnding, CancelResult
+from grader.store.grading import grades, regrades
+from grader.store.queue import claims, outbox, queue, reconciler
+from grader.store.queue.claims import HeartbeatAnswer, Idle
 from grader.store.tables.attempt import AttemptState, Lane
 from tests.store.campus import Campus, verdict_of
 
@@ -59,7 +52,7 @@ def test_who_was_served_longest_ago_comes_first(campus: Campus) -> None:
 
 
 def test_a_thousand_of_one_learner_hold_up_nobody(campus: Campus) -> None:
-    from grader.store.new_attempts import enqueue
+    from grader.store.attempts.new_attempts import enqueue
 
     first = campus.queue(campus.anna)
     with campus.store.write() as connection:
@@ -84,7 +77,7 @@ def test_a_thousand_of_one_learner_hold_up_nobody(campus: Campus) -> None:
 
 
 def test_interactive_comes_before_regrades(campus: Campus) -> None:
-    from grader.store import regrades
+    from grader.store.grading import regrades
 
     old = campus.judge(campus.anna)
     batch = regrades.queue_new_runs(campus.store, [old], actor_id=campus.ines)

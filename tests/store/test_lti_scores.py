@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import deliveries, lti_contexts, lti_platforms, lti_rosters, reviews
-from grader.store.database import Store
-from grader.store.grading_rules import (
+from grader.store.courses.grading_rules import (
     GradingRules,
     TaskGrading,
     set_grading_rules,
     set_task_grading,
 )
-from grader.store.lti_contexts import PlatformContext
-from grader.store.lti_rosters import RosterMember
-from grader.store.lti_scores import CHANNEL, score_sent, score_to_send, send_all
+from grader.store.database import Store
+from grader.store.delivery import deliveries
+from grader.store.grading import reviews
+from grader.store.lti import lti_contexts, lti_platforms, lti_rosters
+from grader.store.lti.lti_contexts import PlatformContext
+from grader.store.lti.lti_rosters import RosterMember
+from grader.store.lti.lti_scores import CHANNEL, score_sent, score_to_send, send_all
 from grader.store.tables.person import Role
 from tests.store.campus import Campus, verdict_of
 from tests.store.platforms import TERMS, connected

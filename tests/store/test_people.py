@@ -10,26 +10,23 @@ import pytest
 from sqlalchemy import func, select, text
 
 from grader.errors import UsageError
-from grader.store import (
-    attempt_endings,
-    attempts,
-    certificates,
-    enrolments,
+from grader.store import events
+from grader.store.attempts import attempt_endings, attempts
+from grader.store.courses import enrolments
+from grader.store.database import Store
+from grader.store.files import DatabaseFiles, FileMissingError
+from grader.store.grading import certificates, grades, reviews
+from grader.store.people import (
     erasure,
-    events,
-    grades,
     invitations,
     one_time_passwords,
     own_courses,
     people,
-    reviews,
     sessions,
     tokens,
 )
-from grader.store.database import Store
-from grader.store.files import DatabaseFiles, FileMissingError
-from grader.store.invitations import InvitationResult
-from grader.store.one_time_passwords import NewPassword
+from grader.store.people.invitations import InvitationResult
+from grader.store.people.one_time_passwords import NewPassword
 from grader.store.tables import ApiTokenRow, EndedSessionRow, PersonRow
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role

@@ -8,19 +8,16 @@ from typing import Any
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import (
-    attempt_endings,
-    certificates,
-    course_life,
-    events,
-    invitations,
-    people,
-)
+from grader.store import events
+from grader.store.attempts import attempt_endings
+from grader.store.attempts.limits import Limit, Refusal
+from grader.store.courses import course_life
+from grader.store.courses.extensions import Extension, extend
 from grader.store.database import Store
-from grader.store.extensions import Extension, extend
-from grader.store.invitations import InvitationResult
-from grader.store.limits import Limit, Refusal
-from grader.store.progress import OwnTask, progress
+from grader.store.grading import certificates
+from grader.store.grading.progress import OwnTask, progress
+from grader.store.people import invitations, people
+from grader.store.people.invitations import InvitationResult
 from grader.store.tables.attempt import AttemptState
 from grader.store.tables.course_task import LatePolicy
 from grader.store.tables.person import Role

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from sqlalchemy import delete, func, select
 
-from grader.store import attempt_endings, attempts, claims, grades, reconciler
-from grader.store.attempt_endings import AttemptEnding, CancelResult
+from grader.store.attempts import attempt_endings, attempts
+from grader.store.attempts.attempt_endings import AttemptEnding, CancelResult
+from grader.store.attempts.limits import Limit, Refusal
 from grader.store.database import Store
-from grader.store.limits import Limit, Refusal
+from grader.store.grading import grades
+from grader.store.queue import claims, reconciler
 from grader.store.tables import AttemptRow, CourseTaskRow, EventRow, GradeRow
 from grader.store.tables.attempt import FINAL, AttemptState
 from tests.store.campus import Campus, verdict_of
@@ -26,7 +28,7 @@ from tests.store.conftest import Databases
 
 WORKER = """
 import sys
-from grader.store import claims
+from grader.store.queue import claims
 from grader.store.database import Store
 
 store = Store(sys.argv[1])
@@ -169,7 +171,7 @@ def test_who_hands_in_while_their_task_is_removed_is_told_that_there_is_none(cam
 def test_grades_of_one_learner_at_once_all_count(campus: Campus) -> None:
     """Each finish works out the standing anew; none may overlook another's grade."""
     from grader.model.grade import Verdict
-    from grader.store.gradebook import gradebook
+    from grader.store.grading.gradebook import gradebook
 
     leases = []
     for _ in range(8):

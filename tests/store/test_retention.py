@@ -9,18 +9,10 @@ from sqlalchemy import select, update
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import regrades, reviews
-from grader.store.attempt_endings import StoredFile, finish
-from grader.store.attempt_results import results_of
-from grader.store.attempts import files_of
-from grader.store.clock import database_now
-from grader.store.database import Store
-from grader.store.events import add_live_events, audit_of, events_of
-from grader.store.files import FileMissingError, FolderFiles
-from grader.store.gradebook import gradebook
-from grader.store.grading_rules import GradingRules, set_grading_rules
-from grader.store.regrade_requests import ask_for_regrade, decide_request
-from grader.store.retention import (
+from grader.store.attempts.attempt_endings import StoredFile, finish
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import files_of
+from grader.store.attempts.retention import (
     RetentionRule,
     delete_due,
     deleted_of,
@@ -29,7 +21,15 @@ from grader.store.retention import (
     rules,
     set_rule,
 )
-from grader.store.submissions import source_of
+from grader.store.attempts.submissions import source_of
+from grader.store.clock import database_now
+from grader.store.courses.grading_rules import GradingRules, set_grading_rules
+from grader.store.database import Store
+from grader.store.events import add_live_events, audit_of, events_of
+from grader.store.files import FileMissingError, FolderFiles
+from grader.store.grading import regrades, reviews
+from grader.store.grading.gradebook import gradebook
+from grader.store.grading.regrade_requests import ask_for_regrade, decide_request
 from grader.store.tables import AttemptRow, SourceRow
 from grader.store.tables.regrade_request import RequestDecision
 from tests.store.campus import Campus, verdict_of

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from grader.store import enrolments, one_time_passwords, roster_imports
-from grader.store.personal_invitations import personal_invitations
-from grader.store.roster_imports import RosterLine
+from grader.store.courses import enrolments, roster_imports
+from grader.store.courses.roster_imports import RosterLine
+from grader.store.people import one_time_passwords
+from grader.store.people.personal_invitations import personal_invitations
 from grader.store.tables.roster_import import Admission
 from tests.store.campus import Campus
 

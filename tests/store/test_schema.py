@@ -20,25 +20,16 @@ from grader import cli
 from grader.errors import InfraError, UsageError
 from grader.model.grade import Verdict
 from grader.settings import settings
-from grader.store import (
-    attempt_endings,
-    attempts,
-    certificates,
-    claims,
-    courses,
-    events,
-    grades,
-    invitations,
-    queue,
-    reviews,
-    schema,
-    submissions,
-    tokens,
-)
+from grader.store import events, schema
+from grader.store.attempts import attempt_endings, attempts, submissions
+from grader.store.courses import courses
+from grader.store.courses.extensions import extensions_of
 from grader.store.database import Store
-from grader.store.extensions import extensions_of
 from grader.store.files import DatabaseFiles
-from grader.store.gradebook import gradebook
+from grader.store.grading import certificates, grades, reviews
+from grader.store.grading.gradebook import gradebook
+from grader.store.people import invitations, tokens
+from grader.store.queue import claims, queue
 from grader.store.tables import Base
 from grader.store.tables.api_token import Scope
 from grader.worker.database_wait import wait_for_database

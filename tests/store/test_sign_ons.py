@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from grader.store import enrolments, erasure, identities, one_time_passwords, own_courses, people, sign_ons
+from grader.store.courses import enrolments
 from grader.store.database import Store
 from grader.store.files import DatabaseFiles
-from grader.store.group_roles import CourseRole, GroupRoles
-from grader.store.identities import LinkResult, UnlinkResult, VouchedIdentity, WaysIn
-from grader.store.mailboxes import set_address
-from grader.store.sign_ons import SignedOn, SignOnRefusal, SignOnTerms
+from grader.store.people import erasure, identities, one_time_passwords, own_courses, people, sign_ons
+from grader.store.people.group_roles import CourseRole, GroupRoles
+from grader.store.people.identities import LinkResult, UnlinkResult, VouchedIdentity, WaysIn
+from grader.store.people.mailboxes import set_address
+from grader.store.people.sign_ons import SignedOn, SignOnRefusal, SignOnTerms
 from grader.store.tables.person import Role
 from tests.store.campus import Campus
 from tests.store.test_schema import rows

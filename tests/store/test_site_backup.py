@@ -13,9 +13,10 @@ import pytest
 from grader import cli
 from grader.errors import InfraError, UsageError
 from grader.settings import settings
-from grader.store import attempt_endings, database_backup, site_backup
-from grader.store.attempt_endings import StoredFile
-from grader.store.attempts import AttemptFilter, attempts, files_of
+from grader.store import database_backup, site_backup
+from grader.store.attempts import attempt_endings
+from grader.store.attempts.attempt_endings import StoredFile
+from grader.store.attempts.attempts import AttemptFilter, attempts, files_of
 from grader.store.database import Store
 from grader.store.files import DatabaseFiles, FileStore, FolderFiles
 from tests.store.campus import Campus, verdict_of

@@ -24,13 +24,15 @@ from hypothesis.stateful import (
 from sqlalchemy import select, text
 
 from grader.model.grade import Verdict
-from grader.store import attempt_endings, claims, events, reconciler, submissions
-from grader.store.attempt_endings import MAX_TRIES, AttemptEnding, CancelResult
-from grader.store.claims import HeartbeatAnswer
-from grader.store.gradebook import gradebook
-from grader.store.limits import Limit, Refusal
-from grader.store.standings import recompute_standings
-from grader.store.submissions import Receipt
+from grader.store import events
+from grader.store.attempts import attempt_endings, submissions
+from grader.store.attempts.attempt_endings import MAX_TRIES, AttemptEnding, CancelResult
+from grader.store.attempts.limits import Limit, Refusal
+from grader.store.attempts.submissions import Receipt
+from grader.store.grading.gradebook import gradebook
+from grader.store.grading.standings import recompute_standings
+from grader.store.queue import claims, reconciler
+from grader.store.queue.claims import HeartbeatAnswer
 from grader.store.tables import AttemptRow, GradeRow, StandingRow
 from tests.store.campus import Campus, script, verdict_of
 from tests.store.conftest import Databases

@@ -10,24 +10,17 @@ from sqlalchemy import event, func, insert, select, text, update
 
 from grader.model.grade import Verdict
 from grader.model.submission import SourceFile, Submission
-from grader.store import (
-    attempt_endings,
-    attempts,
-    claims,
-    course_life,
-    courses,
-    enrolments,
-    events,
-    grades,
-    outbox,
-    submissions,
-)
+from grader.store import events
+from grader.store.attempts import attempt_endings, attempts, submissions
+from grader.store.attempts.limits import Limit, Refusal
+from grader.store.attempts.submissions import Receipt
 from grader.store.clock import now
+from grader.store.courses import course_life, courses, enrolments
+from grader.store.courses.extensions import Extension, extend
 from grader.store.database import Store
-from grader.store.extensions import Extension, extend
-from grader.store.gradebook import gradebook
-from grader.store.limits import Limit, Refusal
-from grader.store.submissions import Receipt
+from grader.store.grading import grades
+from grader.store.grading.gradebook import gradebook
+from grader.store.queue import claims, outbox
 from grader.store.tables import AttemptRow, OutboxRow, SourceRow, SubmissionRow
 from grader.store.tables.attempt import AttemptState
 from grader.store.tables.course_task import LatePolicy
@@ -180,7 +173,7 @@ def test_what_does_not_count(campus: Campus) -> None:
 
 
 def test_who_is_not_in_the_course_hands_nothing_in(campus: Campus) -> None:
-    from grader.store.people import add_person
+    from grader.store.people.people import add_person
 
     stranger = add_person(campus.store, "carl", "Carl")
     assert refused(campus.hand_in(stranger)).limit is Limit.NOT_ENROLLED
@@ -280,7 +273,7 @@ def test_what_is_not_answered_from_before(campus: Campus, change: str) -> None:
     if change == "version":
         campus.set_task(version="b" * 64)
     if change == "profile":
-        from grader.store.courses import TaskTerms
+        from grader.store.courses.courses import TaskTerms
 
         task = courses.set_task(
             campus.store, campus.course, "ddp-toy", "gpu", TaskTerms("GPU", "a" * 64, need="gpu2")

@@ -14,21 +14,13 @@ from sqlalchemy import event
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import (
-    attempt_endings,
-    certificates,
-    class_statistics,
-    courses,
-    gradebook,
-    held_attempts,
-    regrades,
-    reviews,
-    task_order,
-)
-from grader.store.attempts import AttemptFilter, attempts
+from grader.store.attempts import attempt_endings
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.courses import courses, task_order
+from grader.store.courses.extensions import Extension, extend
 from grader.store.database import Store
 from grader.store.events import audit_of
-from grader.store.extensions import Extension, extend
+from grader.store.grading import certificates, class_statistics, gradebook, held_attempts, regrades, reviews
 from grader.store.tables.attempt import AttemptState, Lane
 from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases
@@ -143,7 +135,7 @@ def test_class_view_and_stuck_take_few_statements(full: tuple[Store, int]) -> No
 
 
 def test_claiming_from_a_full_store_reads_only_what_waits(full: tuple[Store, int]) -> None:
-    from grader.store import claims, queue, reconciler
+    from grader.store.queue import claims, queue, reconciler
 
     store, _ = full
     with statements(store) as seen:

@@ -26,10 +26,12 @@ from grader.model.run_options import Options
 from grader.model.submission import SourceFile, Submission
 from grader.pipeline import Pipeline
 from grader.readers import ReadingLimits
-from grader.store import courses, enrolments, people, schema, tokens
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.courses import TaskTerms
+from grader.store import schema
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.courses import courses, enrolments
+from grader.store.courses.courses import TaskTerms
 from grader.store.database import Store
+from grader.store.people import people, tokens
 from grader.store.tables.api_token import Scope
 from tests.bench.web_server import serving
 from tests.untrusted.texts import TEXTS

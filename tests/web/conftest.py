@@ -28,14 +28,17 @@ from grader.catalog.tasks import load_task
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
 from grader.settings.schema import Settings
-from grader.store import attempt_endings, claims, courses, enrolments, people, submissions, tokens
-from grader.store.attempt_endings import StoredFile
-from grader.store.courses import TaskTerms
+from grader.store.attempts import attempt_endings, submissions
+from grader.store.attempts.attempt_endings import StoredFile
+from grader.store.attempts.submissions import Receipt
+from grader.store.courses import courses, enrolments
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.enrolment_details import EnrolmentDetails
 from grader.store.database import Store
-from grader.store.enrolment_details import EnrolmentDetails
 from grader.store.files import FileStore
-from grader.store.grades import NewGrade
-from grader.store.submissions import Receipt
+from grader.store.grading.grades import NewGrade
+from grader.store.people import people, tokens
+from grader.store.queue import claims
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
 from grader.web.app import create_app

@@ -6,7 +6,7 @@ from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
-from grader.store.grades import NewGrade, new_grade
+from grader.store.grading.grades import NewGrade, new_grade
 
 FOR_STAFF = "only-staff-may-read-this"
 

@@ -17,9 +17,9 @@ from grader.delivery.runner import DeliveryRunner
 from grader.lti import platform_http
 from grader.lti.platform_keys import forget_keys
 from grader.settings.schema import Settings
-from grader.store import lti_platforms
 from grader.store.clock import database_now
-from grader.store.lti_platforms import PlatformTerms
+from grader.store.lti import lti_platforms
+from grader.store.lti.lti_platforms import PlatformTerms
 from grader.store.tables import DeliveryRow
 from grader.store.tables.delivery import DeliveryState
 from tests.web.conftest import Browser, School

@@ -21,8 +21,10 @@ from grader.catalog.tasks import find_tasks
 from grader.report.audience import Audience
 from grader.report.html import plots_of, to_html
 from grader.report.json_report import to_json
-from grader.store import certificates, enrolments, erasure, invitations, people, regrades, reviews
-from grader.store.grades import new_grade
+from grader.store.courses import enrolments
+from grader.store.grading import certificates, regrades, reviews
+from grader.store.grading.grades import new_grade
+from grader.store.people import erasure, invitations, people
 from grader.store.tables import Base
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from grader.delivery.mail.links import AddressToConfirm, confirm_token, off_token
-from grader.store import mailboxes
-from grader.store.delivery_channels import note_channel
-from grader.store.mailboxes import Mailbox, mailbox, set_address
+from grader.store.delivery.delivery_channels import note_channel
+from grader.store.people import mailboxes
+from grader.store.people.mailboxes import Mailbox, mailbox, set_address
 from grader.store.tables import DeliveryRow
 from grader.store.tables.mail import MailKind
 from tests.web.conftest import PASSWORD, School

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from grader.store import enrolments, invitations, people, tokens
-from grader.store.enrolments import participants
+from grader.store.courses import enrolments
+from grader.store.courses.enrolments import participants
+from grader.store.people import invitations, people, tokens
 from tests.web.conftest import PASSWORD, School, Served
 
 WORDS = "four quite random words"

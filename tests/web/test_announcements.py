@@ -6,9 +6,9 @@ import re
 
 from sqlalchemy import select
 
-from grader.store import announcements
-from grader.store.delivery_channels import note_channel
-from grader.store.mailboxes import set_address
+from grader.store.courses import announcements
+from grader.store.delivery.delivery_channels import note_channel
+from grader.store.people.mailboxes import set_address
 from grader.store.tables import DeliveryRow
 from tests.web.conftest import School
 from tests.web.test_confirmations import yes

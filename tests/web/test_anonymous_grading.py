@@ -9,16 +9,16 @@ import zipfile
 
 import pytest
 
-from grader.store import regrades, reviews
-from grader.store.enrolment_details import EnrolmentDetails, set_details
-from grader.store.events import audit_of
-from grader.store.grading_rules import (
+from grader.store.courses.enrolment_details import EnrolmentDetails, set_details
+from grader.store.courses.grading_rules import (
     GradingRules,
     TaskGrading,
     grading_rules,
     set_grading_rules,
     set_task_grading,
 )
+from grader.store.events import audit_of
+from grader.store.grading import regrades, reviews
 from tests.web.conftest import TASKS, School
 from tests.web.grades import graded
 
@@ -133,7 +133,7 @@ def test_one_task_alone_can_be_anonymous_and_its_grades_stand_apart(school: Scho
 def test_pseudonyms_of_two_courses_have_nothing_in_common(school: School) -> None:
     for course in (school.course, school.other_course):
         set_grading_rules(school.store, course, GradingRules(anonymous=True), actor_id=school.people["ada"])
-    from grader.store.pseudonyms import anonymous_tasks, pseudonym
+    from grader.store.grading.pseudonyms import anonymous_tasks, pseudonym
 
     keys = [
         next(iter(anonymous_tasks(school.store, one).values()))

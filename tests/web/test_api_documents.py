@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from grader.catalog.tasks import load_task
-from grader.store import attempt_endings, claims, courses, regrades
-from grader.store.attempt_endings import StoredFile
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.courses import TaskTerms
+from grader.store.attempts import attempt_endings
+from grader.store.attempts.attempt_endings import StoredFile
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
 from grader.store.events import add_live_events
+from grader.store.grading import regrades
+from grader.store.queue import claims
 from tests.web.conftest import TASKS, School
 from tests.web.grades import FOR_STAFF, graded
 

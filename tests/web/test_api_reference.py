@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import attempt_endings, claims
+from grader.store.attempts import attempt_endings
+from grader.store.queue import claims
 from grader.store.tables.api_token import Scope
 from grader.web.reference.operations import Operation, operations
 from grader.web.reference.route_access import route_access

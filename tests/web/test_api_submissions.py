@@ -7,7 +7,7 @@ from itertools import takewhile
 
 import pytest
 
-from grader.store.attempts import AttemptFilter, attempts
+from grader.store.attempts.attempts import AttemptFilter, attempts
 from grader.store.tables.api_token import Scope
 from grader.web.security.rate_limits import SCRIPT_CHECKS
 from tests import promised

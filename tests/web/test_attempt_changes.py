@@ -15,11 +15,14 @@ from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
 from grader.report.html import to_html
 from grader.report.json_report import to_json
-from grader.store import attempt_endings, claims, courses, regrades, reviews, submissions
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.courses import TaskTerms
-from grader.store.grades import new_grade
-from grader.store.submissions import Receipt
+from grader.store.attempts import attempt_endings, submissions
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.attempts.submissions import Receipt
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
+from grader.store.grading import regrades, reviews
+from grader.store.grading.grades import new_grade
+from grader.store.queue import claims
 from tests.report import factory
 from tests.store.campus import verdict_of
 from tests.web.conftest import TASKS, School

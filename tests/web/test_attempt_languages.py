@@ -10,8 +10,8 @@ from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.html import to_html
 from grader.report.json_report import to_json
-from grader.store import reviews
-from grader.store.grades import new_grade
+from grader.store.grading import reviews
+from grader.store.grading.grades import new_grade
 from tests.report import factory
 from tests.web.conftest import School
 

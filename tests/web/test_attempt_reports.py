@@ -14,9 +14,11 @@ from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
 from grader.report.html import to_html
 from grader.report.json_report import to_json
-from grader.store import attempt_endings, claims, regrades, reviews, submissions
-from grader.store.grades import new_grade
-from grader.store.submissions import Receipt
+from grader.store.attempts import attempt_endings, submissions
+from grader.store.attempts.submissions import Receipt
+from grader.store.grading import regrades, reviews
+from grader.store.grading.grades import new_grade
+from grader.store.queue import claims
 from grader.web import stored_report
 from tests.report import factory
 from tests.store.campus import verdict_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from grader.store import enrolments
 from grader.store.audit_trail import AuditFilter, audit_page
-from grader.store.course_time_zone import set_time_zone
+from grader.store.courses import enrolments
+from grader.store.courses.course_time_zone import set_time_zone
+from grader.store.courses.extensions import Extension, extend
+from grader.store.courses.grading_rules import TaskGrading, set_task_grading
 from grader.store.events import audit
-from grader.store.extensions import Extension, extend
-from grader.store.grading_rules import TaskGrading, set_task_grading
 from tests.web.conftest import School
 
 

@@ -11,9 +11,10 @@ import httpx
 import pytest
 from sqlalchemy import event
 
-from grader.store import enrolments, people, tokens
-from grader.store.attempts import AttemptFilter, attempts
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.courses import enrolments
 from grader.store.database import StoreUnavailableError
+from grader.store.people import people, tokens
 from grader.store.tables.api_token import Scope
 from grader.web.lookups.batcher import Batcher
 from tests.web.conftest import SCRIPT, Served

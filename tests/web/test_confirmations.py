@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from grader.model.grade import Verdict
-from grader.store import claims, courses, enrolments, people
-from grader.store.attempts import AttemptFilter, attempt, attempts
+from grader.store.attempts.attempts import AttemptFilter, attempt, attempts
+from grader.store.courses import courses, enrolments
+from grader.store.people import people
+from grader.store.queue import claims
 from grader.store.tables.attempt import AttemptState
 from grader.store.tables.person import Role
 from tests.store.campus import verdict_of

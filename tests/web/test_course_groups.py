@@ -7,10 +7,11 @@ import io
 import json
 
 from grader.model.grade import Verdict
-from grader.store import enrolments, invitations, people
-from grader.store.enrolment_details import set_section
-from grader.store.grading_rules import GradingRules, TaskGrading, set_grading_rules, set_task_grading
-from grader.store.learner_groups import groups_of
+from grader.store.courses import enrolments
+from grader.store.courses.enrolment_details import set_section
+from grader.store.courses.grading_rules import GradingRules, TaskGrading, set_grading_rules, set_task_grading
+from grader.store.courses.learner_groups import groups_of
+from grader.store.people import invitations, people
 from grader.store.tables.person import Role
 from tests.store.campus import verdict_of
 from tests.web.conftest import School
@@ -100,8 +101,8 @@ def test_a_leaderboard_shows_those_who_want_it_and_ties_share_a_place(school: Sc
 def test_a_leaderboard_tells_nothing_that_is_hidden_until_the_due_date(school: School) -> None:
     from datetime import UTC, datetime, timedelta
 
-    from grader.store import courses
-    from grader.store.courses import TaskTerms, course_task
+    from grader.store.courses import courses
+    from grader.store.courses.courses import TaskTerms, course_task
 
     task = course_task(school.store, school.task)
     assert task is not None

@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grader.store import certificates, courses, enrolments, submissions
-from grader.store.progress import progress
+from grader.store.attempts import submissions
+from grader.store.courses import courses, enrolments
+from grader.store.grading import certificates
+from grader.store.grading.progress import progress
 from grader.store.tables.api_token import Scope
 from grader.store.tables.course_task import LatePolicy
 from grader.store.tables.person import Role

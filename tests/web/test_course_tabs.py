@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from grader.store.grading_rules import GradingRules, set_grading_rules
+from grader.store.courses.grading_rules import GradingRules, set_grading_rules
 from grader.store.tables.person import Role
 from tests.web.conftest import School
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from grader.store import courses, submissions
-from grader.store.submissions import Receipt
+from grader.store.attempts import submissions
+from grader.store.attempts.submissions import Receipt
+from grader.store.courses import courses
+from grader.store.courses.task_withdrawal import withdraw_task
 from grader.store.tables.api_token import Scope
-from grader.store.task_withdrawal import withdraw_task
 from tests.store.campus import script, verdict_of
 from tests.web.conftest import School
 

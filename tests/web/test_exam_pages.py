@@ -10,8 +10,8 @@ from sqlalchemy import update
 from grader import cli
 from grader.catalog.tasks import load_task
 from grader.settings import settings
-from grader.store import courses
-from grader.store.courses import TaskTerms
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
 from grader.store.tables import ExamSittingRow
 from tests.store.campus import verdict_of
 from tests.web.conftest import TASKS, School, Served

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import update
 
-from grader.store import course_time_zone, courses
-from grader.store.courses import TaskTerms
-from grader.store.extensions import StoredExtension, extensions_of
+from grader.store.courses import course_time_zone, courses
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.extensions import StoredExtension, extensions_of
 from grader.store.tables import EnrolmentRow
 from tests.web.conftest import TASKS, School
 

@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import update
 
 from grader.model.grade import Verdict
-from grader.store import reviews
-from grader.store.attempt_results import results_of
+from grader.store.attempts.attempt_results import results_of
 from grader.store.clock import database_now
-from grader.store.comment_library import LibraryComment, add_entry, entries_of
-from grader.store.enrolment_details import set_section
-from grader.store.grades import NewGrade
-from grader.store.grading_rules import GradingRules, set_grading_rules
+from grader.store.courses.enrolment_details import set_section
+from grader.store.courses.grading_rules import GradingRules, set_grading_rules
+from grader.store.grading import reviews
+from grader.store.grading.comment_library import LibraryComment, add_entry, entries_of
+from grader.store.grading.grades import NewGrade
 from grader.store.tables import GradeRow
 from grader.store.tables.person import Role
 from tests.web.conftest import School

@@ -13,8 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.store import attempt_endings, claims, enrolments, people, reviews
+from grader.store.attempts import attempt_endings
+from grader.store.courses import enrolments
 from grader.store.events import add_live_events
+from grader.store.grading import reviews
+from grader.store.people import people
+from grader.store.queue import claims
 from grader.store.tables.person import Role
 from tests.web.conftest import PASSWORD, School, make_school
 from tests.web.grades import graded

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from grader.store import invitations
-from grader.store.delivery_channels import note_channel
+from grader.store.delivery.delivery_channels import note_channel
+from grader.store.people import invitations
 from grader.store.tables import DeliveryRow
 from tests.web.conftest import School
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from grader.store import attempt_endings, claims, events, submissions
-from grader.store.claims import Claimed
+from grader.store import events
+from grader.store.attempts import attempt_endings, submissions
+from grader.store.queue import claims
+from grader.store.queue.claims import Claimed
 from grader.store.tables.attempt import AttemptState
 from grader.web.live.attempt_progress import attempt_progress
 from grader.web.live.event_hub import MOST_OF_ONE, AttemptEnded, EventHub, KeepAlive, TooManyWatchersError

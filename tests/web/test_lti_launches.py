@@ -18,10 +18,12 @@ from sqlalchemy import select, update
 
 from grader.lti.launch_message import CLAIM, course_role
 from grader.lti.platform_keys import forget_keys
-from grader.store import enrolments, lti_platforms, own_courses, people
-from grader.store.lti_contexts import contexts_of
-from grader.store.mailboxes import mailbox
-from grader.store.people import set_enabled
+from grader.store.courses import enrolments
+from grader.store.lti import lti_platforms
+from grader.store.lti.lti_contexts import contexts_of
+from grader.store.people import own_courses, people
+from grader.store.people.mailboxes import mailbox
+from grader.store.people.people import set_enabled
 from grader.store.tables import IdentityRow, PersonRow
 from grader.store.tables.person import Role
 from tests.web.conftest import School, make_school

@@ -12,14 +12,18 @@ from sqlalchemy import update
 
 from grader.lti.launch_message import CLAIM, DEEP_LINKING, GRADES, ROSTER
 from grader.model.grade import Verdict
-from grader.store import deliveries, enrolments, lti_contexts, lti_platforms, lti_rosters, people, reviews
 from grader.store.clock import database_now
-from grader.store.deliveries import LoggedDelivery
-from grader.store.identities import link
-from grader.store.lti_contexts import ContextFacts
-from grader.store.lti_platforms import PlatformTerms
-from grader.store.lti_rosters import RosterMember
-from grader.store.lti_scores import CHANNEL
+from grader.store.courses import enrolments
+from grader.store.delivery import deliveries
+from grader.store.delivery.deliveries import LoggedDelivery
+from grader.store.grading import reviews
+from grader.store.lti import lti_contexts, lti_platforms, lti_rosters
+from grader.store.lti.lti_contexts import ContextFacts
+from grader.store.lti.lti_platforms import PlatformTerms
+from grader.store.lti.lti_rosters import RosterMember
+from grader.store.lti.lti_scores import CHANNEL
+from grader.store.people import people
+from grader.store.people.identities import link
 from grader.store.tables import CourseTaskRow, DeliveryRow
 from grader.store.tables.delivery import DeliveryState
 from grader.store.tables.person import Role

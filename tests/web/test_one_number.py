@@ -25,22 +25,24 @@ from grader.report.banner import sentence
 from grader.report.html import to_html
 from grader.report.json_report import from_json
 from grader.run.workspace import Workspace
-from grader.store import attempt_results, courses, reviews
+from grader.store.attempts import attempt_results
+from grader.store.attempts.limits import LateBank
 from grader.store.clock import now
-from grader.store.comment_points import CommentChange, CommentPoints
-from grader.store.comment_replies import withdraw_comment
-from grader.store.grading_rules import GradingRules, set_grading_rules
-from grader.store.late_days import set_late_bank
-from grader.store.learner_groups import make_group, put_into_group
-from grader.store.limits import LateBank
-from grader.store.lti_contexts import PlatformContext, note_member
-from grader.store.lti_scores import score_to_send
-from grader.store.regrade_requests import ask_for_regrade, decide_request
+from grader.store.courses import courses
+from grader.store.courses.grading_rules import GradingRules, set_grading_rules
+from grader.store.courses.late_days import set_late_bank
+from grader.store.courses.learner_groups import make_group, put_into_group
+from grader.store.delivery.webhooks import CHOSEN, add_webhook
+from grader.store.grading import reviews
+from grader.store.grading.comment_points import CommentChange, CommentPoints
+from grader.store.grading.comment_replies import withdraw_comment
+from grader.store.grading.regrade_requests import ask_for_regrade, decide_request
+from grader.store.lti.lti_contexts import PlatformContext, note_member
+from grader.store.lti.lti_scores import score_to_send
 from grader.store.tables import DeliveryRow
 from grader.store.tables.course_task import LatePolicy
 from grader.store.tables.regrade_request import RequestDecision
 from grader.store.tables.webhook import WebhookEvent
-from grader.store.webhooks import CHOSEN, add_webhook
 from tests.report import factory
 from tests.store.platforms import connected
 from tests.web.conftest import School

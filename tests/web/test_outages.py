@@ -14,7 +14,7 @@ from sqlalchemy import event
 from starlette.testclient import TestClient
 
 from grader.store import database, schema
-from grader.store.attempts import AttemptFilter, attempts
+from grader.store.attempts.attempts import AttemptFilter, attempts
 from grader.store.database import Store
 from grader.store.tables.api_token import Scope
 from grader.web.api import courses

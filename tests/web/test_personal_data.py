@@ -8,11 +8,12 @@ import zipfile
 from datetime import UTC, datetime, timedelta
 
 from grader.model.grade import Verdict
-from grader.store import courses, extensions, reviews
-from grader.store.courses import TaskTerms
-from grader.store.extensions import Extension
-from grader.store.lti_contexts import note_member
-from grader.store.personal_records import TOLD_ELSEWHERE, personal_tables
+from grader.store.courses import courses, extensions
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.extensions import Extension
+from grader.store.grading import reviews
+from grader.store.lti.lti_contexts import note_member
+from grader.store.people.personal_records import TOLD_ELSEWHERE, personal_tables
 from grader.store.tables import Base
 from tests.store.campus import verdict_of
 from tests.store.platforms import connected

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from grader.store import people, schema
+from grader.store import schema
 from grader.store.database import Store
+from grader.store.people import people
 from grader.web.documents.document import Received
 from tests.store.conftest import running_server, server_programs
 from tests.web.conftest import PASSWORD, School, make_school

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import update
 
 from grader.model.grade import Verdict
-from grader.store import courses
-from grader.store.courses import TaskTerms
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
 from grader.store.tables import EnrolmentRow, PersonRow
 from tests.store.campus import VERSION, verdict_of
 from tests.web.conftest import School

@@ -21,11 +21,11 @@ import pytest
 from grader.errors import InfraError
 from grader.settings import settings
 from grader.settings.schema import Settings
-from grader.store import attempt_endings
-from grader.store.attempt_endings import AttemptEnding
-from grader.store.claims import Claimed
+from grader.store.attempts import attempt_endings
+from grader.store.attempts.attempt_endings import AttemptEnding
+from grader.store.queue.claims import Claimed
+from grader.store.queue.worker_tokens import issue_worker_token
 from grader.store.tables.api_token import Scope
-from grader.store.worker_tokens import issue_worker_token
 from grader.worker.http_coordinator import HttpCoordinator
 from tests.ports import free_port
 from tests.web.conftest import PASSWORD, School, make_school

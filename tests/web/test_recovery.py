@@ -11,8 +11,8 @@ from itsdangerous import URLSafeTimedSerializer
 
 from grader import cli
 from grader.settings import settings
-from grader.store import people
 from grader.store.events import audit_of
+from grader.store.people import people
 from tests.web.conftest import School
 
 

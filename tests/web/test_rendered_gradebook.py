@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from grader.store import enrolments
-from grader.store.enrolment_details import set_section
-from grader.store.gradebook import Gradebook
+from grader.store.courses import enrolments
+from grader.store.courses.enrolment_details import set_section
+from grader.store.grading.gradebook import Gradebook
 from grader.store.tables.person import Role
 from grader.translation import gettext, in_language
 from grader.web.staff import rendered_gradebook

@@ -13,8 +13,8 @@ from sqlalchemy import update
 from grader import cli
 from grader.model.grade import Verdict
 from grader.settings import settings
+from grader.store.attempts.retention import RetentionRule, rule_of
 from grader.store.clock import database_now
-from grader.store.retention import RetentionRule, rule_of
 from grader.store.tables import AttemptRow
 from grader.worker.relay import Relay
 from grader.worker.retention_turn import RetentionTurn

@@ -20,8 +20,9 @@ import yaml
 from grader import cli
 from grader.catalog.new_course import REUSABLE, workflow
 from grader.model.grade import Verdict
-from grader.store import attempt_endings, claims
-from grader.store.attempt_endings import StoredFile
+from grader.store.attempts import attempt_endings
+from grader.store.attempts.attempt_endings import StoredFile
+from grader.store.queue import claims
 from grader.store.tables.api_token import Scope
 from tests.web.conftest import School, Served
 from tests.web.grades import graded

@@ -8,10 +8,10 @@ import json
 import re
 
 from grader.model.grade import Verdict
-from grader.store import reviews
-from grader.store.class_submissions import counted_attempts
-from grader.store.gradebook import gradebook
-from grader.store.grades import NewGrade
+from grader.store.attempts.class_submissions import counted_attempts
+from grader.store.grading import reviews
+from grader.store.grading.gradebook import gradebook
+from grader.store.grading.grades import NewGrade
 from grader.web.staff.exports import results_json
 from tests.store.campus import verdict_of
 from tests.web.conftest import School

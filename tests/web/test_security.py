@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from grader.store import people, tokens
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.invitations import invitations_of
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.people import people, tokens
+from grader.store.people.invitations import invitations_of
 from grader.store.tables.api_token import Scope
 from grader.web.security import csrf
 from tests.web.conftest import PASSWORD, SCRIPT, School, make_school

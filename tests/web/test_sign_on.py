@@ -19,9 +19,10 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import select, update
 
-from grader.store import enrolments, identities, invitations, own_courses, people
-from grader.store.erasure import erase
+from grader.store.courses import enrolments
 from grader.store.events import audit_of
+from grader.store.people import identities, invitations, own_courses, people
+from grader.store.people.erasure import erase
 from grader.store.tables import EnrolmentRow, PersonRow
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from grader.store import identities
-from grader.store.identities import VouchedIdentity
+from grader.store.people import identities
+from grader.store.people.identities import VouchedIdentity
 from grader.web.security.access import AccessRule
 from grader.web.sign_on.provider import Provider, SignOnSettings
 from tests.web.access_promises import is_open

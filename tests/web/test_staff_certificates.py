@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from grader.store import certificates, enrolments
+from grader.store.courses import enrolments
 from grader.store.events import audit_of
+from grader.store.grading import certificates
 from tests.web.conftest import Browser, School
 
 REASON = "the script is <b>somebody else's</b>"

@@ -13,22 +13,16 @@ import pytest
 from grader.catalog.tasks import load_task
 from grader.model.grade import Verdict
 from grader.settings import in_course, settings
-from grader.store import (
-    attempt_endings,
-    claims,
-    course_life,
-    courses,
-    own_courses,
-    people,
-    queue,
-    regrades,
-    submissions,
-)
-from grader.store.courses import AssignedTask
-from grader.store.limits import Refusal
+from grader.store.attempts import attempt_endings, submissions
+from grader.store.attempts.limits import Refusal
+from grader.store.courses import course_life, courses
+from grader.store.courses.courses import AssignedTask
+from grader.store.courses.task_versions import keep_version
+from grader.store.grading import regrades
+from grader.store.people import own_courses, people
+from grader.store.queue import claims, queue
 from grader.store.tables.course_task import LatePolicy
 from grader.store.tables.person import Role
-from grader.store.task_versions import keep_version
 from tests.store.campus import script, verdict_of
 from tests.web.conftest import PASSWORD, School
 

@@ -13,8 +13,10 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import certificates, courses, enrolments, people, reviews
-from grader.store.courses import TaskTerms
+from grader.store.courses import courses, enrolments
+from grader.store.courses.courses import TaskTerms
+from grader.store.grading import certificates, reviews
+from grader.store.people import people
 from grader.store.tables.course_task import LatePolicy
 from grader.web.staff.gradebook_table import PAGE
 from tests.report.document import Document

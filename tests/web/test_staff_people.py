@@ -11,12 +11,14 @@ import pytest
 from sqlalchemy import select
 
 from grader.model.grade import Verdict
-from grader.store import enrolments, extensions, invitations, people, reviews, roster_imports
-from grader.store.attempts import AttemptFilter, attempt, attempts
-from grader.store.delivery_channels import note_channel
-from grader.store.extensions import Extension
-from grader.store.mailboxes import note_bounced, set_address
-from grader.store.roster_imports import RosterLine
+from grader.store.attempts.attempts import AttemptFilter, attempt, attempts
+from grader.store.courses import enrolments, extensions, roster_imports
+from grader.store.courses.extensions import Extension
+from grader.store.courses.roster_imports import RosterLine
+from grader.store.delivery.delivery_channels import note_channel
+from grader.store.grading import reviews
+from grader.store.people import invitations, people
+from grader.store.people.mailboxes import note_bounced, set_address
 from grader.store.tables import OneTimePasswordRow, PersonRow, RosterImportRow
 from grader.store.tables.person import Role
 from grader.store.tables.roster_import import Admission

@@ -8,10 +8,12 @@ import re
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import attempt_endings, claims, regrades, reviews
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.gradebook import gradebook
-from grader.store.grades import NewGrade, grade_of
+from grader.store.attempts import attempt_endings
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.grading import regrades, reviews
+from grader.store.grading.gradebook import gradebook
+from grader.store.grading.grades import NewGrade, grade_of
+from grader.store.queue import claims
 from tests.store.campus import verdict_of
 from tests.web.conftest import School
 from tests.web.grades import FOR_STAFF, graded

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from grader.errors import UsageError
-from grader.store import enrolments, people
-from grader.store.courses import AssignedTask
-from grader.store.erasure import erase
+from grader.store.courses import enrolments
+from grader.store.courses.courses import AssignedTask
+from grader.store.people import people
+from grader.store.people.erasure import erase
 from grader.web.similarity import comparison_process
 from grader.web.similarity.comparing_thread import ComparingThread
 from grader.web.similarity.comparison import ComparedSubmission, ComparisonRequest

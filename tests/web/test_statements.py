@@ -110,8 +110,8 @@ def test_assets_are_kept_for_good_under_an_address_of_their_own(school: School) 
 
 def test_the_list_says_what_to_do_first(school: School) -> None:
     from grader.catalog.course_file import load_course
-    from grader.store import courses, enrolments
-    from grader.store.course_import import import_course
+    from grader.store.courses import courses, enrolments
+    from grader.store.courses.course_import import import_course
 
     planned = load_course()
     made = import_course(school.store, school.files, planned, begins_at=NOW)

@@ -10,8 +10,10 @@ import zipfile
 from collections.abc import Iterator
 
 from grader.model.grade import Verdict
-from grader.store import courses, enrolments, people, reviews
+from grader.store.courses import courses, enrolments
 from grader.store.events import audit_of
+from grader.store.grading import reviews
+from grader.store.people import people
 from grader.web.archives.class_archive import ArchiveChoice, class_archive
 from grader.web.archives.streamed_zip import ArchivedFile, streamed_zip
 from tests.store.campus import verdict_of

@@ -12,11 +12,11 @@ import pytest
 
 from grader.catalog.tasks import load_task
 from grader.model.grade import Verdict
-from grader.store import course_life, courses
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.courses import TaskTerms
-from grader.store.extensions import Extension, extend
-from grader.store.submissions import source_of
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.attempts.submissions import source_of
+from grader.store.courses import course_life, courses
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.extensions import Extension, extend
 from tests.notebooks.notebook_files import notebook
 from tests.promised import CHECKOUT
 from tests.report.factory import SOURCE

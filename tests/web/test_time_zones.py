@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.store import courses, events
-from grader.store.courses import CourseFacts
-from grader.store.extensions import extensions_of
+from grader.store import events
+from grader.store.courses import courses
+from grader.store.courses.courses import CourseFacts
+from grader.store.courses.extensions import extensions_of
 from grader.web.staff.form import SubmittedForm, local_field
 from tests.web.conftest import School
 

@@ -14,11 +14,13 @@ import pytest
 from sqlalchemy import delete, func, select
 
 from grader.model.grade import Verdict
-from grader.store import comment_points, enrolments, events, reviews, task_terms, task_withdrawal
-from grader.store.courses import tasks_of
+from grader.store import events
+from grader.store.courses import enrolments, task_terms, task_withdrawal
+from grader.store.courses.courses import tasks_of
+from grader.store.courses.extensions import Extension, extend
 from grader.store.database import Store
-from grader.store.extensions import Extension, extend
-from grader.store.gradebook import gradebook
+from grader.store.grading import comment_points, reviews
+from grader.store.grading.gradebook import gradebook
 from grader.store.tables import EventRow
 from grader.web.lookups.until_next_event import UntilNextEvent
 from tests.store.campus import Campus, verdict_of

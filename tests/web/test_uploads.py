@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 from grader.catalog.submissions import MAX_FILES
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.submissions import source_of
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.attempts.submissions import source_of
 from grader.store.tables.api_token import Scope
 from grader.web.security import body_limits
 from tests.notebooks.notebook_files import notebook

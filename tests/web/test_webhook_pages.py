@@ -7,9 +7,9 @@ import re
 import pytest
 
 from grader.delivery.webhooks.signature import webhook_secret
-from grader.store import deliveries, webhooks
-from grader.store.deliveries import take
-from grader.store.webhooks import Webhook
+from grader.store.delivery import deliveries, webhooks
+from grader.store.delivery.deliveries import take
+from grader.store.delivery.webhooks import Webhook
 from tests.web.conftest import School
 from tests.web.test_confirmations import yes
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import certificates, courses, events, submissions
-from grader.store.gradebook import gradebook
-from grader.store.limits import Limit, Refusal
-from grader.store.task_withdrawal import Withdrawal, removed_tasks, withdraw_task
+from grader.store import events
+from grader.store.attempts import submissions
+from grader.store.attempts.limits import Limit, Refusal
+from grader.store.courses import courses
+from grader.store.courses.task_withdrawal import Withdrawal, removed_tasks, withdraw_task
+from grader.store.grading import certificates
+from grader.store.grading.gradebook import gradebook
 from grader.web.staff.gradebook_table import total_of
 from tests.store.campus import script, verdict_of
 from tests.web.conftest import School

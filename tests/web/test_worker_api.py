@@ -19,12 +19,14 @@ from grader.json_reader import read_value
 from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
-from grader.store import attempt_endings, attempts, claims, grades
+from grader.store.attempts import attempt_endings, attempts
+from grader.store.courses.task_versions import keep_version
 from grader.store.events import events_of
 from grader.store.files import FolderFiles
+from grader.store.grading import grades
+from grader.store.queue import claims
+from grader.store.queue.worker_tokens import issue_worker_token
 from grader.store.tables.attempt import AttemptState
-from grader.store.task_versions import keep_version
-from grader.store.worker_tokens import issue_worker_token
 from grader.web.api import worker
 from grader.web.security.rate_limits import RateLimit
 from grader.web.upload import evidence
@@ -308,7 +310,7 @@ def test_who_asks_too_often_is_told_when_to_come_again(
 
 
 def test_a_worker_is_told_of_a_cancel_and_of_a_drain(school: School, sites: Sites) -> None:
-    from grader.store.queue import drain_worker
+    from grader.store.queue.queue import drain_worker
 
     site = sites("ours")
     report = {"needs": ["cpu"], "slots": 1, "host": None}

@@ -25,9 +25,12 @@ from grader.report.banner import outcome, sentence
 from grader.report.json_report import from_json, to_json
 from grader.report.terminal import print_grade
 from grader.report.wording import points_text
-from grader.store import attempt_endings, attempt_results, certificates, claims, courses, regrades
-from grader.store.attempt_endings import StoredFile
-from grader.store.grades import NewGrade, new_grade
+from grader.store.attempts import attempt_endings, attempt_results
+from grader.store.attempts.attempt_endings import StoredFile
+from grader.store.courses import courses
+from grader.store.grading import certificates, regrades
+from grader.store.grading.grades import NewGrade, new_grade
+from grader.store.queue import claims
 from tests.web.conftest import Browser, School
 
 Told = tuple[float, str]

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.model.grade import Verdict
-from grader.store import enrolments, people, reviews, schema
+from grader.store import schema
+from grader.store.courses import enrolments
 from grader.store.database import Store
+from grader.store.grading import reviews
+from grader.store.people import people
 from grader.store.tables.person import Role
 from tests.web.conftest import make_school
 from tests.web.told_outcomes import Left, certify, hold, judge_again, only_required

@@ -26,16 +26,19 @@ from sqlalchemy import select
 
 from grader.catalog.tasks import load_task
 from grader.model.submission import SourceFile, Submission
-from grader.store import attempt_endings, attempts, courses, enrolments, events, people, schema, submissions
-from grader.store.attempts import StoredAttempt
-from grader.store.courses import TaskTerms
+from grader.store import events, schema
+from grader.store.attempts import attempt_endings, attempts, submissions
+from grader.store.attempts.attempts import StoredAttempt
+from grader.store.attempts.submissions import Receipt
+from grader.store.courses import courses, enrolments
+from grader.store.courses.courses import TaskTerms
 from grader.store.database import Store
 from grader.store.events import StoredEvent
-from grader.store.submissions import Receipt
+from grader.store.people import people
+from grader.store.queue.worker_tokens import issue_worker_token, worker_name
 from grader.store.tables import AttemptRow
 from grader.store.tables.attempt import FINAL, AttemptState
 from grader.store.tables.person import Role
-from grader.store.worker_tokens import issue_worker_token, worker_name
 from tests import promised
 from tests.ports import free_port
 

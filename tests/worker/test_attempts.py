@@ -18,10 +18,11 @@ from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
 from grader.run.workspace import Workspace
-from grader.store import attempt_endings, attempts, grades
-from grader.store.courses import TaskTerms, set_task
+from grader.store.attempts import attempt_endings, attempts
+from grader.store.courses.courses import TaskTerms, set_task
 from grader.store.files import open_files
-from grader.store.queue import drain_worker, queue_state
+from grader.store.grading import grades
+from grader.store.queue.queue import drain_worker, queue_state
 from grader.store.tables.attempt import AttemptState
 from tests.store.conftest import Server
 from tests.worker.conftest import Site

@@ -17,7 +17,9 @@ from celery.events.state import State
 
 from grader.queue.celery import make_app
 from grader.queue.routes import JUDGE_SUBMISSION, REGRADE_ATTEMPT, queue_name, queue_names
-from grader.store import attempt_endings, outbox, regrades
+from grader.store.attempts import attempt_endings
+from grader.store.grading import regrades
+from grader.store.queue import outbox
 from grader.store.tables.attempt import AttemptState
 from tests.worker.conftest import Site
 from tests.worker.redis_server import Redis
@@ -156,7 +158,7 @@ def test_events_tell_of_each_attempt_what_became_of_it_and_how_long_it_took(rig:
 
 
 def test_what_we_could_not_judge_is_a_failed_task(site: Site, redis: Redis) -> None:
-    from grader.store.courses import TaskTerms, set_task
+    from grader.store.courses.courses import TaskTerms, set_task
 
     rig = site(broker=redis.url)
     set_task(rig.store, rig.course, "ddp-toy", "cpu", TaskTerms(title="Toy", version="0" * 64))

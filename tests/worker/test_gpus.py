@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from grader.run.devices.quarantine import quarantine
-from grader.store.claims import needs_of
-from grader.store.queue import queue_state
+from grader.store.queue.claims import needs_of
+from grader.store.queue.queue import queue_state
 from tests.run.devices.stub_driver import StubDriver
 from tests.worker.conftest import Site
 from tests.worker.rig import wait_until

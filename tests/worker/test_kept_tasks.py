@@ -16,11 +16,12 @@ from grader.catalog.tasks import load_task
 from grader.idx import images_bytes, labels_bytes
 from grader.model.grade import Verdict
 from grader.settings import in_course, settings
-from grader.store import courses, grades
-from grader.store.courses import TaskTerms
+from grader.store.courses import courses
+from grader.store.courses.courses import TaskTerms
+from grader.store.courses.task_versions import keep_version
 from grader.store.files import open_files
+from grader.store.grading import grades
 from grader.store.tables.attempt import AttemptState
-from grader.store.task_versions import keep_version
 from tests.store.conftest import Server
 from tests.worker.conftest import Site
 from tests.worker.redis_server import Redis

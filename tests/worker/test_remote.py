@@ -7,12 +7,13 @@ import json
 import psutil
 
 from grader.model.grade import Verdict
-from grader.store import attempt_endings, attempts, grades
+from grader.store.attempts import attempt_endings, attempts
 from grader.store.files import open_files
-from grader.store.queue import drain_worker, queue_state
+from grader.store.grading import grades
+from grader.store.queue.queue import drain_worker, queue_state
+from grader.store.queue.worker_tokens import revoke_worker_token
 from grader.store.tables import GradeCodeRow
 from grader.store.tables.attempt import AttemptState
-from grader.store.worker_tokens import revoke_worker_token
 from tests.worker.conftest import Site
 from tests.worker.rig import SLOW, Rig, wait_until
 

@@ -105,7 +105,7 @@ def _say_what_is_due(store: Store, *, as_json: bool) -> None:
 
     from grader.cli.printing import emit_json
     from grader.settings import settings
-    from grader.store.retention import RetentionRule, due_content, rules
+    from grader.store.attempts.retention import RetentionRule, due_content, rules
 
     site = RetentionRule.of_site(settings().evidence_days, settings().scripts_days)
     found = [(title, rule, due_content(store, number, rule)) for number, title, rule in rules(store, site)]

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.settings import settings
     from grader.store.database import Store
     from grader.store.events import audit
-    from grader.store.people import account_by_login
+    from grader.store.people.people import account_by_login
     from grader.store.tables.person import Role
     from grader.web.security.recovery import RecoveryKeys
     from grader.web.security.secret_key import service_secret

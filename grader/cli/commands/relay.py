@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
     from grader.errors import EXIT_ACCEPTED, UsageError
     from grader.queue.celery import make_app
     from grader.settings import settings
+    from grader.store.attempts.retention import RetentionRule
     from grader.store.database import Store
     from grader.store.files import open_files
-    from grader.store.retention import RetentionRule
     from grader.web.security.secret_key import service_secret
     from grader.web.similarity.comparing_thread import ComparingThread
     from grader.web.staff.class_similarity import compare_class

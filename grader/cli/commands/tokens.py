@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from grader.store.database import Store
-    from grader.store.tokens import TokenFacts
+    from grader.store.people.tokens import TokenFacts
 
 NAME = "tokens"
 ORDER = 78
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 def _act(store: Store, args: argparse.Namespace) -> int:
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
-    from grader.store.worker_tokens import issue_worker_token, revoke_worker_token, worker_tokens
+    from grader.store.queue.worker_tokens import issue_worker_token, revoke_worker_token, worker_tokens
 
     if args.action == "issue":
         lifetime_s = None if args.days is None else args.days * _DAY_S

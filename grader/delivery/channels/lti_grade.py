@@ -11,9 +11,15 @@ from grader.lti.scores import find_line_item, is_gone, send_score
 from grader.settings.schema import Settings
 from grader.store.clock import now
 from grader.store.database import Store
-from grader.store.deliveries import Delivery
-from grader.store.gradebook import feedback_opens_at
-from grader.store.lti_scores import ScoreMessage, forget_line_item, keep_line_item, score_sent, score_to_send
+from grader.store.delivery.deliveries import Delivery
+from grader.store.grading.gradebook import feedback_opens_at
+from grader.store.lti.lti_scores import (
+    ScoreMessage,
+    forget_line_item,
+    keep_line_item,
+    score_sent,
+    score_to_send,
+)
 
 THREADS = 2
 _ANEW_S = 5.0

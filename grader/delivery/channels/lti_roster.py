@@ -8,9 +8,9 @@ from grader.delivery.platform_services import failure, services_of
 from grader.lti.platform_http import PlatformError
 from grader.lti.roster import read_roster
 from grader.settings.schema import Settings
-from grader.store.deliveries import Delivery
-from grader.store.lti_contexts import context as read_context
-from grader.store.lti_rosters import note_roster_problem, schedule_roster, take_roster
+from grader.store.delivery.deliveries import Delivery
+from grader.store.lti.lti_contexts import context as read_context
+from grader.store.lti.lti_rosters import note_roster_problem, schedule_roster, take_roster
 
 
 def missing(settings: Settings) -> str:  # noqa: ARG001 - the shape of a channel

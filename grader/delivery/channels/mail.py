@@ -16,11 +16,11 @@ from grader.delivery.mail.message import Envelope, make_message
 from grader.delivery.mail.smtp_server import MailboxRefusedError, SmtpServer, parse_smtp_url
 from grader.errors import UsageError
 from grader.settings.schema import Settings
-from grader.store.courses import course
-from grader.store.deliveries import Delivery
-from grader.store.joined_deliveries import join_waiting, release
-from grader.store.mail_requests import CONFIRM, INVITATION
-from grader.store.mailboxes import Mailbox, bounced_reason, mail_address, mailbox, note_bounced
+from grader.store.courses.courses import course
+from grader.store.delivery.deliveries import Delivery
+from grader.store.delivery.joined_deliveries import join_waiting, release
+from grader.store.delivery.mail_requests import CONFIRM, INVITATION
+from grader.store.people.mailboxes import Mailbox, bounced_reason, mail_address, mailbox, note_bounced
 from grader.store.tables.mail import MailKind
 from grader.translation import in_language, languages
 

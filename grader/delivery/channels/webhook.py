@@ -15,9 +15,9 @@ from grader.delivery.webhooks.event_body import event_body
 from grader.delivery.webhooks.public_network import PublicNetwork
 from grader.delivery.webhooks.signature import signed_headers, webhook_secret
 from grader.settings.schema import Settings
-from grader.store.courses import course
-from grader.store.deliveries import Delivery, rest_receiver
-from grader.store.webhooks import Webhook, note_answer, webhook
+from grader.store.courses.courses import course
+from grader.store.delivery.deliveries import Delivery, rest_receiver
+from grader.store.delivery.webhooks import Webhook, note_answer, webhook
 
 THREADS = 4
 _REST_S = 60.0

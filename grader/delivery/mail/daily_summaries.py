@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from grader.delivery.mail.letters import waiting_for_staff
-from grader.store.courses import courses
+from grader.store.courses.courses import courses
 from grader.store.database import Store
-from grader.store.notices import notify_summary
+from grader.store.delivery.notices import notify_summary
 
 
 def queue_summaries(store: Store, now: datetime, *, hour: int) -> int:

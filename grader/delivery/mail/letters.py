@@ -12,22 +12,22 @@ from typing import Any
 
 from grader.report import banner
 from grader.report.safe_text import cut
-from grader.store import announcements
-from grader.store.attempt_results import results_of
-from grader.store.attempts import StoredAttempt, attempt
-from grader.store.class_statistics import judge_failures
-from grader.store.comment_replies import num_unanswered
-from grader.store.courses import CourseFacts, course, course_task
-from grader.store.credits import people_of
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import StoredAttempt, attempt
+from grader.store.courses import announcements
+from grader.store.courses.courses import CourseFacts, course, course_task
 from grader.store.database import Store
-from grader.store.deliveries import Delivery
-from grader.store.gradebook import feedback_opens_at
-from grader.store.held_attempts import held_attempts
-from grader.store.own_courses import courses_of
-from grader.store.progress import progress
-from grader.store.queue_overview import num_waiting
-from grader.store.regrade_requests import num_open_requests, requests_about
-from grader.store.reviews import comments_of
+from grader.store.delivery.deliveries import Delivery
+from grader.store.grading.class_statistics import judge_failures
+from grader.store.grading.comment_replies import num_unanswered
+from grader.store.grading.credits import people_of
+from grader.store.grading.gradebook import feedback_opens_at
+from grader.store.grading.held_attempts import held_attempts
+from grader.store.grading.progress import progress
+from grader.store.grading.regrade_requests import num_open_requests, requests_about
+from grader.store.grading.reviews import comments_of
+from grader.store.people.own_courses import courses_of
+from grader.store.queue.queue_overview import num_waiting
 from grader.store.tables.mail import MailKind
 from grader.translation import gettext, moment_text
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from grader.store.courses import CourseFacts, course_task
+from grader.store.courses.courses import CourseFacts, course_task
 from grader.store.database import Store
-from grader.store.deliveries import Delivery
-from grader.store.pseudonyms import anonymous_tasks, pseudonym
+from grader.store.delivery.deliveries import Delivery
+from grader.store.grading.pseudonyms import anonymous_tasks, pseudonym
 from grader.store.tables import EnrolmentRow, PersonRow
 from grader.store.tables.webhook import WebhookEvent
 

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 from datetime import datetime
 
-from grader.store.webhooks import Webhook
+from grader.store.delivery.webhooks import Webhook
 
 _PREFIX = "whsec_"
 

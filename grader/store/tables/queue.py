@@ -17,7 +17,7 @@ class WorkerRow(Base):
     Attributes:
         needs: what it can take (`cpu`, `gpu1`, …); slots: how many at once.
         seen_at: last sign of life; draining: it is to finish what it has and take nothing more.
-        host: what it said of its host then, see `grader.store.queue.WorkerHost`; None: nothing.
+        host: what it said of its host then, see `grader.store.queue.queue.WorkerHost`; None: nothing.
     """
 
     __tablename__ = "workers"

@@ -11,13 +11,13 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.report.audience import Audience
 from grader.report.json_report import from_json, to_json
-from grader.store.attempt_endings import CancelResult, cancel
-from grader.store.attempt_results import results_of
-from grader.store.attempts import AttemptFilter, attempts
+from grader.store.attempts.attempt_endings import CancelResult, cancel
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.attempts.submissions import source_of
 from grader.store.events import events_of
-from grader.store.grades import grade_of
-from grader.store.regrades import queue_new_runs
-from grader.store.submissions import source_of
+from grader.store.grading.grades import grade_of
+from grader.store.grading.regrades import queue_new_runs
 from grader.store.tables.attempt import AttemptState
 from grader.web import attempt_comparison
 from grader.web.attempt_files import file_of

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.courses import courses, tasks_of
-from grader.store.gradebook import gradebook
-from grader.store.learners import ALL_LEARNERS
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.courses.courses import courses, tasks_of
+from grader.store.courses.learners import ALL_LEARNERS
+from grader.store.grading.gradebook import gradebook
 from grader.web.documents.conversions import attempts_out, cell_out, task_out
 from grader.web.documents.schemas import (
     ERRORS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 from starlette.exceptions import HTTPException
 
-from grader.store.exams import begin, exam_time
-from grader.store.limits import ExamTime, Refusal
+from grader.store.attempts.limits import ExamTime, Refusal
+from grader.store.courses.exams import begin, exam_time
 from grader.web.documents.exam_schemas import ExamOut
 from grader.web.documents.schemas import ERRORS
 from grader.web.error_responses import error_response

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from grader.delivery.mail.links import read_off_token
-from grader.store.mailboxes import choose, mailbox
+from grader.store.people.mailboxes import choose, mailbox
 from grader.web.documents.schemas import ERRORS
 from grader.web.security.access import V1, Public, not_found
 from grader.web.service import ServiceDep

@@ -20,9 +20,9 @@ from grader.checks.limited_reading import WAITED_FOR, is_long
 from grader.model.submission import Submission
 from grader.report.readiness import steps_out
 from grader.report.reading import read_within_limits
-from grader.store.attempts import attempt
-from grader.store.limits import Limit, Refusal
-from grader.store.submissions import Receipt
+from grader.store.attempts.attempts import attempt
+from grader.store.attempts.limits import Limit, Refusal
+from grader.store.attempts.submissions import Receipt
 from grader.store.tables.attempt import AttemptState
 from grader.web.documents.conversions import findings_out, place_out
 from grader.web.documents.schemas import ERRORS, AcceptedOut, FindingsOut, ReadingOut, SubmissionIn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
+from grader.store.people.tokens import issue_token, revoke_shown, revoke_token, tokens_of
 from grader.store.tables.api_token import Scope
-from grader.store.tokens import issue_token, revoke_shown, revoke_token, tokens_of
 from grader.web.documents.schemas import ERRORS, PasswordIn, TokenOut
 from grader.web.error_responses import error_response
 from grader.web.security.access import V1, MaybeVisitor, Public, too_many_requests

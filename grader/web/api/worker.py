@@ -21,15 +21,17 @@ from starlette.responses import Response
 from grader.catalog.data.transfer import OfferedData, data_piece, offered_data
 from grader.model.grade import SCHEMA, Verdict
 from grader.report.json_report import from_json
-from grader.store import attempt_endings, claims, events, queue, submissions
-from grader.store.attempt_endings import AttemptEnding, StoredFile
-from grader.store.attempts import attempt
-from grader.store.claims import HeartbeatAnswer, Idle
-from grader.store.grades import NewGrade, new_grade
-from grader.store.queue import WorkerHost
-from grader.store.task_versions import packed_version, time_limits
-from grader.store.worker_demand import worker_demand
-from grader.store.worker_tokens import worker_name
+from grader.store import events
+from grader.store.attempts import attempt_endings, submissions
+from grader.store.attempts.attempt_endings import AttemptEnding, StoredFile
+from grader.store.attempts.attempts import attempt
+from grader.store.courses.task_versions import packed_version, time_limits
+from grader.store.grading.grades import NewGrade, new_grade
+from grader.store.queue import claims, queue
+from grader.store.queue.claims import HeartbeatAnswer, Idle
+from grader.store.queue.queue import WorkerHost
+from grader.store.queue.worker_demand import worker_demand
+from grader.store.queue.worker_tokens import worker_name
 from grader.web.documents.worker_schemas import (
     NAME,
     ClaimIn,

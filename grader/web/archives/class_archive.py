@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.model.attempt_result import AttemptResult
-from grader.store.attempt_results import results_of
-from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
-from grader.store.class_register import RegisteredLearner, register_of
-from grader.store.courses import AssignedTask
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import AttemptFilter, StoredAttempt, attempts
+from grader.store.attempts.submissions import source_of
+from grader.store.courses.class_register import RegisteredLearner, register_of
+from grader.store.courses.courses import AssignedTask
 from grader.store.database import Store
-from grader.store.gradebook import gradebook
-from grader.store.pseudonyms import anonymous_tasks, pseudonym
-from grader.store.submissions import source_of
+from grader.store.grading.gradebook import gradebook
+from grader.store.grading.pseudonyms import anonymous_tasks, pseudonym
 from grader.store.tables.attempt import Lane
 from grader.web.archives.folder_names import own_folder, plain_name
 from grader.web.archives.streamed_zip import ArchivedFile

@@ -15,13 +15,13 @@ from typing import Any
 from sqlalchemy import or_, select
 
 from grader.errors import InfraError
-from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
-from grader.store.courses import course
+from grader.store.attempts.attempts import AttemptFilter, StoredAttempt, attempts
+from grader.store.attempts.submissions import source_of
+from grader.store.courses.courses import course
 from grader.store.database import Store
 from grader.store.events import events_of
-from grader.store.personal_records import personal_records
-from grader.store.reviews import comments_of, overrides_of
-from grader.store.submissions import source_of
+from grader.store.grading.reviews import comments_of, overrides_of
+from grader.store.people.personal_records import personal_records
 from grader.store.tables import EventRow
 from grader.translation import N_, gettext
 from grader.web.archives.folder_names import plain_name

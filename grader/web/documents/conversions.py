@@ -12,14 +12,14 @@ from grader.report.attempt_changes import FindingChange
 from grader.report.banner import sentence
 from grader.report.cards import COSTS
 from grader.report.source_changes import FileChange
-from grader.store.attempt_results import results_of
-from grader.store.attempts import StoredAttempt
-from grader.store.courses import AssignedTask
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import StoredAttempt
+from grader.store.courses.courses import AssignedTask
 from grader.store.events import StoredEvent
-from grader.store.gradebook import GradebookCell
-from grader.store.held_attempts import open_questions
-from grader.store.questions import LastWord
-from grader.store.queue import QueuePlace
+from grader.store.grading.gradebook import GradebookCell
+from grader.store.grading.held_attempts import open_questions
+from grader.store.grading.questions import LastWord
+from grader.store.queue.queue import QueuePlace
 from grader.store.tables.attempt import AttemptState
 from grader.translation import ENGLISH, in_language
 from grader.web.attempt_comparison import AttemptComparison

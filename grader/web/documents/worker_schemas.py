@@ -21,7 +21,7 @@ LeaseSeconds = Annotated[float, Field(ge=3, le=300)]
 
 
 class HostIn(Received):
-    """See `grader.store.queue.WorkerHost`."""
+    """See `grader.store.queue.queue.WorkerHost`."""
 
     num_gpus: Count | None
     num_leases: Count | None
@@ -38,7 +38,7 @@ class WorkerIn(Received):
 
 
 class ClaimIn(Received):
-    """A worker that asks for an attempt; see `grader.store.claims.claim`."""
+    """A worker that asks for an attempt; see `grader.store.queue.claims.claim`."""
 
     worker: WorkerName
     needs: Annotated[list[Need], Field(max_length=256)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.store.database import Store
-from grader.store.progress import OwnTask, progress
+from grader.store.grading.progress import OwnTask, progress
 from grader.translation import gettext
 
 

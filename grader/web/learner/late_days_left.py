@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grader.store.courses import CourseFacts
-from grader.store.progress import OwnTask
+from grader.store.courses.courses import CourseFacts
+from grader.store.grading.progress import OwnTask
 
 
 def late_days_left(course: CourseFacts, owned: Iterable[OwnTask]) -> int | None:

@@ -13,11 +13,11 @@ from grader.model.metric import Direction
 from grader.report.audience import Audience, for_audience
 from grader.report.json_report import from_json
 from grader.report.wording import points_text
-from grader.store.courses import AssignedTask
+from grader.store.courses.courses import AssignedTask
+from grader.store.courses.grading_rules import TaskGrading
 from grader.store.database import Store
-from grader.store.grades import grade_of
-from grader.store.grading_rules import TaskGrading
-from grader.store.leaderboard import RankedAttempt, ranked_attempts
+from grader.store.grading.grades import grade_of
+from grader.store.grading.leaderboard import RankedAttempt, ranked_attempts
 from grader.translation import ENGLISH, N_, current_language, gettext
 from grader.web.lookups.catalog import cached_task
 from grader.web.service import WebService

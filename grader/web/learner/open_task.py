@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from grader.model.task import Task
-from grader.store.exams import exam_time
+from grader.store.courses.exams import exam_time
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import TaskInCourse, Visitor
 from grader.web.service import WebService

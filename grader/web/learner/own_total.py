@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.store.progress import OwnTask
+from grader.store.grading.progress import OwnTask
 
 
 @dataclass(frozen=True, slots=True)

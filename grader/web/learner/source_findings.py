@@ -24,7 +24,7 @@ from grader.report.pages import rule_titles
 from grader.report.readiness import ReadinessView, readiness_view
 from grader.report.reading import Reading, read_for, read_within_limits
 from grader.settings import in_course
-from grader.store.attempts import StoredAttempt
+from grader.store.attempts.attempts import StoredAttempt
 from grader.web.lookups.catalog import cached_task, task_here
 from grader.web.service import WebService
 

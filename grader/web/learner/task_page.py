@@ -11,11 +11,11 @@ from starlette.responses import Response
 from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from grader.evaluate.scale import ScaleConditions, scale
 from grader.model.submission import Submission
-from grader.store.attempt_results import results_of
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.grading_rules import TaskGrading, task_gradings
-from grader.store.limits import UNRELEASED, LateBank, Limit, Refusal, late_factor
-from grader.store.progress import OwnTask, progress
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.attempts.limits import UNRELEASED, LateBank, Limit, Refusal, late_factor
+from grader.store.courses.grading_rules import TaskGrading, task_gradings
+from grader.store.grading.progress import OwnTask, progress
 from grader.translation import counted, gettext
 from grader.web.languages import LANGUAGES, read_languages
 from grader.web.learner.asked_figures import asked_figures

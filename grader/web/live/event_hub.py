@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from grader.errors import InfraError
 from grader.store.database import Store
 from grader.store.events import NewEvents, StoredEvent, new_events
-from grader.store.queue import QueuePlace, places
+from grader.store.queue.queue import QueuePlace, places
 from grader.store.tables.attempt import FINAL, AttemptState
 
 PERIOD_S = 1.0

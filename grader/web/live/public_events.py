@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.report.safe_text import visible
 from grader.store.events import StoredEvent
-from grader.store.queue import QueuePlace
+from grader.store.queue.queue import QueuePlace
 
 PHASES = ("queue", "prepare", "run", "evaluate", "report")
 _FIELDS = {

@@ -17,10 +17,10 @@ from grader.errors import GraderError, TaskError, UsageError
 from grader.model.course import Course
 from grader.model.task import Task
 from grader.settings import tasks_dir
-from grader.store.courses import CourseFacts
+from grader.store.courses.courses import CourseFacts
+from grader.store.courses.task_versions import is_kept, task_at
 from grader.store.database import Store
 from grader.store.files import FileStore
-from grader.store.task_versions import is_kept, task_at
 from grader.web.service import WebService
 
 _log = logging.getLogger("grader.web")

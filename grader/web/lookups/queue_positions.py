@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 
 from grader.store.database import Store
-from grader.store.queue import QueuePlace, places
+from grader.store.queue.queue import QueuePlace, places
 
 FRESH_S = 1.0
 

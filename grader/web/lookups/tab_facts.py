@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.store.courses.grading_rules import forum_of
+from grader.store.courses.learners import Learners
 from grader.store.database import Store
-from grader.store.grading_rules import forum_of
-from grader.store.learners import Learners
-from grader.store.review_counts import num_to_review
+from grader.store.grading.review_counts import num_to_review
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from starlette.responses import Response
 
 from grader.lti.deep_linking import TASK
 from grader.lti.launch_message import LaunchMessage
-from grader.store.courses import AssignedTask, tasks_of
+from grader.store.courses.courses import AssignedTask, tasks_of
 from grader.store.database import Store
-from grader.store.identities import VouchedIdentity, owner_of
-from grader.store.lti_contexts import (
+from grader.store.lti.lti_contexts import (
     ContextFacts,
     PlatformContext,
     connected,
@@ -22,11 +21,12 @@ from grader.store.lti_contexts import (
     link_task,
     linked_task,
 )
-from grader.store.lti_launches import KEPT_S, StoredLaunch, launch
-from grader.store.lti_platforms import LearningPlatform, platform
-from grader.store.lti_rosters import identity_of, sign_on_terms
-from grader.store.people import Account, account
-from grader.store.sign_ons import SignOnRefusal, sign_on
+from grader.store.lti.lti_launches import KEPT_S, StoredLaunch, launch
+from grader.store.lti.lti_platforms import LearningPlatform, platform
+from grader.store.lti.lti_rosters import identity_of, sign_on_terms
+from grader.store.people.identities import VouchedIdentity, owner_of
+from grader.store.people.people import Account, account
+from grader.store.people.sign_ons import SignOnRefusal, sign_on
 from grader.store.tables.person import Role
 from grader.translation import gettext
 from grader.web.service import WebService

@@ -14,9 +14,9 @@ from starlette.responses import HTMLResponse
 from grader.lti.deep_linking import LINK, LinkedTask, answer, content_item
 from grader.lti.launch_message import DeepLinkingSettings
 from grader.lti.platform_http import platform_address
-from grader.store.courses import AssignedTask, course, tasks_of
-from grader.store.lti_contexts import PlatformContext, enter
-from grader.store.people import Account
+from grader.store.courses.courses import AssignedTask, course, tasks_of
+from grader.store.lti.lti_contexts import PlatformContext, enter
+from grader.store.people.people import Account
 from grader.store.tables.person import Role
 from grader.translation import gettext
 from grader.web.lti.arrival import Arrival, LaunchRefusal, connection_of, launch_token

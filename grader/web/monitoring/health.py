@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, Response
 from grader import readers
 from grader.errors import InfraError
 from grader.store import schema
-from grader.store.attempt_counts import count_attempts
-from grader.store.queue import queue_state
+from grader.store.attempts.attempt_counts import count_attempts
+from grader.store.queue.queue import queue_state
 from grader.web.security.access import Public, not_found
 from grader.web.service import ServiceDep, WebService
 

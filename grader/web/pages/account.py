@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from grader.store import people, tokens
-from grader.store.identities import sign_on_of
-from grader.store.mailboxes import mailbox
+from grader.store.people import people, tokens
+from grader.store.people.identities import sign_on_of
+from grader.store.people.mailboxes import mailbox
 from grader.store.tables.api_token import Scope
 from grader.translation import N_, gettext
 from grader.web import flash

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from grader.delivery.mail.links import AddressToConfirm, read_confirm_token, read_off_token
 from grader.errors import UsageError
-from grader.store import mailboxes
-from grader.store.mail_requests import request_confirmation
-from grader.store.mailboxes import mailbox
+from grader.store.delivery.mail_requests import request_confirmation
+from grader.store.people import mailboxes
+from grader.store.people.mailboxes import mailbox
 from grader.store.tables.mail import MailKind
 from grader.translation import N_, gettext, languages
 from grader.web import flash

@@ -7,9 +7,9 @@ import logging
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from grader.store import identities
-from grader.store.identities import UnlinkResult, WaysIn
-from grader.store.lti_platforms import platforms
+from grader.store.lti.lti_platforms import platforms
+from grader.store.people import identities
+from grader.store.people.identities import UnlinkResult, WaysIn
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed

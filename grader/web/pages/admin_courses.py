@@ -11,9 +11,10 @@ from grader.catalog.course_file import course_files, load_course
 from grader.catalog.course_sources import course_from, course_in_archive
 from grader.errors import GraderError, TaskError, UsageError
 from grader.report.safe_text import one_line
-from grader.store import courses, enrolments, people
-from grader.store.course_import import TakenCourse, import_course, take_course
-from grader.store.course_life import NAME_HINT, is_course_name
+from grader.store.courses import courses, enrolments
+from grader.store.courses.course_import import TakenCourse, import_course, take_course
+from grader.store.courses.course_life import NAME_HINT, is_course_name
+from grader.store.people import people
 from grader.store.tables.person import Role
 from grader.translation import N_, gettext
 from grader.web import flash

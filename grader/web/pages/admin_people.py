@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store import people
-from grader.store.erasure import erase
-from grader.store.own_courses import courses_of
-from grader.store.people import Account
+from grader.store.people import people
+from grader.store.people.erasure import erase
+from grader.store.people.own_courses import courses_of
+from grader.store.people.people import Account
 from grader.store.tables.person import SITE_ROLES, Role
 from grader.translation import N_, gettext
 from grader.web import flash

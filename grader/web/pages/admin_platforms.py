@@ -7,9 +7,9 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.lti.platform_http import platform_address
-from grader.store import lti_platforms
-from grader.store.lti_platforms import LearningPlatform, PlatformTerms
-from grader.store.lti_scores import tell_platform_again
+from grader.store.lti import lti_platforms
+from grader.store.lti.lti_platforms import LearningPlatform, PlatformTerms
+from grader.store.lti.lti_scores import tell_platform_again
 from grader.translation import N_, counted, gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed

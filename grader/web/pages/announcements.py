@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from grader.errors import UsageError
-from grader.store import announcements
+from grader.store.courses import announcements
 from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.mail_state import mail_problem_text

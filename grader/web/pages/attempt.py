@@ -11,26 +11,26 @@ from starlette.responses import Response
 
 from grader.errors import InfraError, UsageError
 from grader.report.wording import ordinal
-from grader.store import reviews
-from grader.store.attempt_endings import CancelResult, cancel
-from grader.store.attempt_results import results_of
-from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
-from grader.store.courses import course, tasks_of
-from grader.store.credits import people_of
+from grader.store.attempts.attempt_endings import CancelResult, cancel
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import AttemptFilter, StoredAttempt, attempts
+from grader.store.attempts.limits import UNRELEASED, counts_against_limits
+from grader.store.attempts.retention import deleted_of
+from grader.store.attempts.submissions import source_of
+from grader.store.courses.courses import course, tasks_of
 from grader.store.events import events_of
-from grader.store.held_attempts import held_since, open_questions
-from grader.store.limits import UNRELEASED, counts_against_limits
-from grader.store.people import names_of
-from grader.store.questions import LastWord
-from grader.store.queue import places, queue_state
-from grader.store.regrade_requests import (
+from grader.store.grading import reviews
+from grader.store.grading.credits import people_of
+from grader.store.grading.held_attempts import held_since, open_questions
+from grader.store.grading.questions import LastWord
+from grader.store.grading.regrade_requests import (
     RegradeRequest,
     ask_for_regrade,
     asked_until,
     requests_about,
 )
-from grader.store.retention import deleted_of
-from grader.store.submissions import source_of
+from grader.store.people.people import names_of
+from grader.store.queue.queue import places, queue_state
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.translation import N_, gettext
 from grader.web import flash, stored_report

@@ -9,8 +9,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from grader.store import certificates
-from grader.store.progress import progress
+from grader.store.grading import certificates
+from grader.store.grading.progress import progress
 from grader.web.security.access import MaybeVisitor, Public, not_found
 from grader.web.service import ServiceDep
 from grader.web.staff.qr_codes import qr_svg

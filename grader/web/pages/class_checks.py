@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
 from grader.report.pages import rule_titles
-from grader.store.class_statistics import code_counts, handed_in_counts
+from grader.store.grading.class_statistics import code_counts, handed_in_counts
 from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.links import link
 

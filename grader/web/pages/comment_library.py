@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store.comment_library import (
+from grader.store.grading.comment_library import (
     MOST_POINTS,
     LibraryComment,
     StoredEntry,
@@ -15,7 +15,7 @@ from grader.store.comment_library import (
     entries_of,
     retire_entry,
 )
-from grader.store.comment_points import CommentPoints
+from grader.store.grading.comment_points import CommentPoints
 from grader.translation import counted, gettext
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import Id, not_found

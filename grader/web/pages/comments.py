@@ -7,11 +7,11 @@ from starlette.responses import RedirectResponse, Response
 
 from grader.errors import UsageError
 from grader.report.banner import signed
-from grader.store import reviews
-from grader.store.attempts import StoredAttempt
-from grader.store.comment_library import MOST_POINTS, StoredEntry, entries_of
-from grader.store.comment_points import CommentChange, CommentPoints
-from grader.store.comment_replies import reply, settle, withdraw_comment
+from grader.store.attempts.attempts import StoredAttempt
+from grader.store.grading import reviews
+from grader.store.grading.comment_library import MOST_POINTS, StoredEntry, entries_of
+from grader.store.grading.comment_points import CommentChange, CommentPoints
+from grader.store.grading.comment_replies import reply, settle, withdraw_comment
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import Id, SignedIn, StaffAttempt, VisibleAttempt, not_found

@@ -8,15 +8,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from grader.model.task import Task
-from grader.store import certificates
-from grader.store.announcements import announcements_of
-from grader.store.certificates import MissingTasks
-from grader.store.class_statistics import handed_in_counts
-from grader.store.grading_rules import grading_rules
-from grader.store.learner_groups import group_of
-from grader.store.learners import ALL_LEARNERS
-from grader.store.limits import UNRELEASED
-from grader.store.progress import OwnTask, progress
+from grader.store.attempts.limits import UNRELEASED
+from grader.store.courses.announcements import announcements_of
+from grader.store.courses.grading_rules import grading_rules
+from grader.store.courses.learner_groups import group_of
+from grader.store.courses.learners import ALL_LEARNERS
+from grader.store.grading import certificates
+from grader.store.grading.certificates import MissingTasks
+from grader.store.grading.class_statistics import handed_in_counts
+from grader.store.grading.progress import OwnTask, progress
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.learner.late_days_left import late_days_left

@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
 from grader.model.grade import Verdict
-from grader.store.attempt_results import results_of
-from grader.store.attempts import attempts
-from grader.store.enrolments import participants
-from grader.store.pseudonyms import anonymous_tasks
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import attempts
+from grader.store.courses.enrolments import participants
+from grader.store.grading.pseudonyms import anonymous_tasks
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.person import Role
 from grader.web.staff.attempt_query import AttemptQueryDep

@@ -10,8 +10,8 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.store.audit_trail import audit_events, audit_kinds, audit_page, people_in
-from grader.store.enrolments import names_in
-from grader.store.people import names_of
+from grader.store.courses.enrolments import names_in
+from grader.store.people.people import names_of
 from grader.web.staff.audit_query import AuditQueryDep
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.csv_files import to_csv

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.store import certificates
-from grader.store.certificates import CertificateFacts
+from grader.store.grading import certificates
+from grader.store.grading.certificates import CertificateFacts
 from grader.translation import gettext
 from grader.web.security.access import Id, not_found
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep

@@ -9,10 +9,10 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store import course_copies, courses
-from grader.store.course_copies import CoursePlan, DateShift
-from grader.store.course_life import is_course_name
-from grader.store.enrolments import Participant, participants
+from grader.store.courses import course_copies, courses
+from grader.store.courses.course_copies import CoursePlan, DateShift
+from grader.store.courses.course_life import is_course_name
+from grader.store.courses.enrolments import Participant, participants
 from grader.store.tables.person import Role
 from grader.translation import current_language, gettext, moment_text
 from grader.web import flash

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store.course_deletion import course_contents, delete_course
-from grader.store.courses import CourseFacts, course
+from grader.store.courses.course_deletion import course_contents, delete_course
+from grader.store.courses.courses import CourseFacts, course
 from grader.translation import counted, gettext
 from grader.web import flash
 from grader.web.security.access import Admin, Id, Visitor, not_found

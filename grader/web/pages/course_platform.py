@@ -10,10 +10,12 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.lti.scores import LINE_ITEM_SCOPE
-from grader.store import deliveries, enrolments, lti_contexts, lti_rosters, lti_scores
-from grader.store.deliveries import LoggedDelivery
-from grader.store.lti_contexts import PlatformContext
-from grader.store.lti_scores import SCORE_SCOPE
+from grader.store.courses import enrolments
+from grader.store.delivery import deliveries
+from grader.store.delivery.deliveries import LoggedDelivery
+from grader.store.lti import lti_contexts, lti_rosters, lti_scores
+from grader.store.lti.lti_contexts import PlatformContext
+from grader.store.lti.lti_scores import SCORE_SCOPE
 from grader.store.tables.delivery import DeliveryState
 from grader.translation import N_, counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed

@@ -11,15 +11,15 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.catalog.tasks import load_task
 from grader.errors import UsageError
-from grader.store import course_life, course_time_zone, courses, task_order, task_withdrawal
-from grader.store.class_submissions import judged_by_another_version
-from grader.store.courses import AssignedTask, TaskTerms
-from grader.store.exam_freeze import ExamRunsError
-from grader.store.task_drafts import publish_task
-from grader.store.task_terms import change_terms
-from grader.store.task_updates import need_of
-from grader.store.task_versions import is_kept, keep_version
-from grader.store.task_withdrawal import Withdrawal
+from grader.store.attempts.class_submissions import judged_by_another_version
+from grader.store.courses import course_life, course_time_zone, courses, task_order, task_withdrawal
+from grader.store.courses.courses import AssignedTask, TaskTerms
+from grader.store.courses.exam_freeze import ExamRunsError
+from grader.store.courses.task_drafts import publish_task
+from grader.store.courses.task_terms import change_terms
+from grader.store.courses.task_updates import need_of
+from grader.store.courses.task_versions import is_kept, keep_version
+from grader.store.courses.task_withdrawal import Withdrawal
 from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.lookups.folder_tasks import folder_task

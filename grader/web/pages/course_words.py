@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store import course_life, courses
-from grader.store.archived_courses import CourseArchivedError
+from grader.store.courses import course_life, courses
+from grader.store.courses.archived_courses import CourseArchivedError
 from grader.translation import counted, gettext
 from grader.web.lookups.catalog import about_course
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from grader.store.exams import begin, exam_time
-from grader.store.limits import Refusal
+from grader.store.attempts.limits import Refusal
+from grader.store.courses.exams import begin, exam_time
 from grader.translation import counted, gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed

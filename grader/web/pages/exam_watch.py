@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from grader.store.courses import AssignedTask
-from grader.store.exams import exam_overview, release_feedback
+from grader.store.courses.courses import AssignedTask
+from grader.store.courses.exams import exam_overview, release_feedback
 from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id

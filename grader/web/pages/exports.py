@@ -10,14 +10,14 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
-from grader.store import certificates
-from grader.store.attempt_results import results_of
-from grader.store.attempts import AttemptFilter, attempts
-from grader.store.class_register import RegisteredLearner, register_of
-from grader.store.class_submissions import counted_attempts
-from grader.store.courses import AssignedTask
-from grader.store.gradebook import Gradebook, gradebook
-from grader.store.pseudonyms import anonymous_tasks
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import AttemptFilter, attempts
+from grader.store.attempts.class_submissions import counted_attempts
+from grader.store.courses.class_register import RegisteredLearner, register_of
+from grader.store.courses.courses import AssignedTask
+from grader.store.grading import certificates
+from grader.store.grading.gradebook import Gradebook, gradebook
+from grader.store.grading.pseudonyms import anonymous_tasks
 from grader.web.security.access import Id
 from grader.web.staff import exports
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep

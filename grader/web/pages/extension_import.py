@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.store.enrolments import external_ids, participants
-from grader.store.extensions import extend_within
+from grader.store.courses.enrolments import external_ids, participants
+from grader.store.courses.extensions import extend_within
 from grader.translation import counted, gettext
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.extension_list import (

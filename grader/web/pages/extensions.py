@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store.enrolments import Participant, participants
-from grader.store.extensions import Extension, extend, extensions_of, retract_extension
+from grader.store.courses.enrolments import Participant, participants
+from grader.store.courses.extensions import Extension, extend, extensions_of, retract_extension
 from grader.store.tables.person import Role
 from grader.translation import counted, gettext
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep

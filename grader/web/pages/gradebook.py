@@ -8,7 +8,7 @@ from functools import partial
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
-from grader.store.pseudonyms import anonymous_tasks
+from grader.store.grading.pseudonyms import anonymous_tasks
 from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.gradebook_query import GradebookQueryDep
 from grader.web.staff.rendered_gradebook import rendered_gradebook

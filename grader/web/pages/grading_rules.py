@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store.grading_rules import (
+from grader.store.courses.grading_rules import (
     MOST_DAYS,
     MOST_MEMBERS,
     GradingRules,
@@ -16,7 +16,7 @@ from grader.store.grading_rules import (
     set_task_grading,
     task_gradings,
 )
-from grader.store.pseudonyms import anonymous_tasks
+from grader.store.grading.pseudonyms import anonymous_tasks
 from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.learner.leaderboard import measures_of

@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store import learner_groups
-from grader.store.enrolments import Participant, participants
-from grader.store.grading_rules import grading_rules
-from grader.store.learner_groups import LearnerGroup
+from grader.store.courses import learner_groups
+from grader.store.courses.enrolments import Participant, participants
+from grader.store.courses.grading_rules import grading_rules
+from grader.store.courses.learner_groups import LearnerGroup
 from grader.store.tables.person import Role
 from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed

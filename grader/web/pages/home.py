@@ -8,8 +8,8 @@ from datetime import datetime
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from grader.store.own_courses import OwnCourse
-from grader.store.progress import OwnTask, progress
+from grader.store.grading.progress import OwnTask, progress
+from grader.store.people.own_courses import OwnCourse
 from grader.store.tables.person import Role
 from grader.web.security.access import SignedIn, Visitor
 from grader.web.service import ServiceDep, WebService

@@ -8,9 +8,9 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store.invitations import InvitationFacts, invitations_of
-from grader.store.mail_requests import mail_invitations
-from grader.store.mailboxes import mail_address
+from grader.store.delivery.mail_requests import mail_invitations
+from grader.store.people.invitations import InvitationFacts, invitations_of
+from grader.store.people.mailboxes import mail_address
 from grader.translation import counted, gettext
 from grader.web.mail_state import mail_problem_text
 from grader.web.security.access import not_found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.store.invitations import InvitationFacts, invitations_of, invite, revoke_invitation
+from grader.store.people.invitations import InvitationFacts, invitations_of, invite, revoke_invitation
 from grader.store.tables.person import COURSE_ROLES, Role
 from grader.translation import N_, gettext
 from grader.web.role_names import role_plural

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from grader.errors import UsageError
-from grader.store import invitations, people
-from grader.store.invitations import InvitationPreview, InvitationResult
-from grader.store.mailboxes import set_address
+from grader.store.people import invitations, people
+from grader.store.people.invitations import InvitationPreview, InvitationResult
+from grader.store.people.mailboxes import set_address
 from grader.translation import N_, gettext
 from grader.web import flash
 from grader.web.security.access import MaybeVisitor, Public, SignedIn, Visitor, too_many_requests

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from grader.store.late_days import set_late_bank
-from grader.store.limits import LateBank
+from grader.store.attempts.limits import LateBank
+from grader.store.courses.late_days import set_late_bank
 from grader.translation import counted, gettext
 from grader.web.staff.course_request import CourseRequestDep
 from grader.web.staff.form import FormDep

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from grader.errors import UsageError
-from grader.store.gradebook import feedback_opens_at
-from grader.store.grading_rules import TaskGrading, task_gradings
-from grader.store.leaderboard import leaderboard_name, set_leaderboard_name
+from grader.store.courses.grading_rules import TaskGrading, task_gradings
+from grader.store.grading.gradebook import feedback_opens_at
+from grader.store.grading.leaderboard import leaderboard_name, set_leaderboard_name
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.learner.leaderboard import leaderboard

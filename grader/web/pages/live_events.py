@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from grader.store.queue import QueuePlace
+from grader.store.queue.queue import QueuePlace
 from grader.translation import gettext
 from grader.web.live.event_hub import AttemptEnded, EventHub, KeepAlive, TooManyWatchersError
 from grader.web.live.public_events import public_event, public_place, stream_message

@@ -13,13 +13,13 @@ from starlette.responses import RedirectResponse, Response
 
 from grader.errors import UsageError
 from grader.lti.launch_message import MessageType
-from grader.store.courses import CourseFacts, add_course, courses
-from grader.store.enrolments import enrol
-from grader.store.identities import LinkResult, link
-from grader.store.lti_contexts import connect
-from grader.store.lti_launches import move_launch, set_launched_person
-from grader.store.lti_rosters import ask_for_roster
-from grader.store.people import Account, account
+from grader.store.courses.courses import CourseFacts, add_course, courses
+from grader.store.courses.enrolments import enrol
+from grader.store.lti.lti_contexts import connect
+from grader.store.lti.lti_launches import move_launch, set_launched_person
+from grader.store.lti.lti_rosters import ask_for_roster
+from grader.store.people.identities import LinkResult, link
+from grader.store.people.people import Account, account
 from grader.store.tables.person import Role
 from grader.translation import gettext
 from grader.web.lti import arrival

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from grader.store.people import Account, account
+from grader.store.people.people import Account, account
 from grader.translation import gettext
 from grader.web.lti.arrival import Arrival, LaunchRefusal, known_person, launch_of_token, may_be_launched
 from grader.web.lti.content_choice import answer_page, choice_page

@@ -13,9 +13,9 @@ from grader.lti.launch_message import (
     read_launch,
 )
 from grader.lti.platform_http import PlatformError
-from grader.store.lti_launches import launch, record_launch, set_launched_person
-from grader.store.lti_platforms import LearningPlatform, note_asked_deployment, platform
-from grader.store.people import Account, account
+from grader.store.lti.lti_launches import launch, record_launch, set_launched_person
+from grader.store.lti.lti_platforms import LearningPlatform, note_asked_deployment, platform
+from grader.store.people.people import Account, account
 from grader.store.tables.person import Role
 from grader.translation import gettext
 from grader.web.lti import arrival

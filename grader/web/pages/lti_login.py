@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from grader.store.lti_platforms import LearningPlatform, platforms_of_issuer
+from grader.store.lti.lti_platforms import LearningPlatform, platforms_of_issuer
 from grader.translation import gettext
 from grader.web.lti.arrival import LaunchRefusal
 from grader.web.lti.framed import framed_page, is_framed, refused_page

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from grader.errors import UsageError
 from grader.lti.platform_http import PlatformError
 from grader.lti.registration import PlatformConfiguration, read_configuration, register_tool
-from grader.store.lti_platforms import (
+from grader.store.lti.lti_platforms import (
     give_back_registration,
     register,
     registration_open,

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store import learner_groups
-from grader.store.courses import CourseFacts
-from grader.store.grading_rules import grading_rules
+from grader.store.courses import learner_groups
+from grader.store.courses.courses import CourseFacts
+from grader.store.courses.grading_rules import grading_rules
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.confirmation import Question, ask_first, is_confirmed

@@ -6,11 +6,13 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store import certificates, enrolments, own_courses
-from grader.store.enrolment_details import EnrolmentDetails, set_details
-from grader.store.enrolments import Participant
-from grader.store.erasure import erase
-from grader.store.mailboxes import bounced_reason
+from grader.store.courses import enrolments
+from grader.store.courses.enrolment_details import EnrolmentDetails, set_details
+from grader.store.courses.enrolments import Participant
+from grader.store.grading import certificates
+from grader.store.people import own_courses
+from grader.store.people.erasure import erase
+from grader.store.people.mailboxes import bounced_reason
 from grader.store.tables.person import COURSE_ROLES, Role
 from grader.translation import N_, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.store import enrolments
-from grader.store.delivery_channels import mail_problem
-from grader.store.enrolment_details import set_section
-from grader.store.enrolments import Participant
-from grader.store.one_time_passwords import without_own_password
-from grader.store.personal_invitations import personal_invitations
-from grader.store.roster_imports import RosterLine
+from grader.store.courses import enrolments
+from grader.store.courses.enrolment_details import set_section
+from grader.store.courses.enrolments import Participant
+from grader.store.courses.roster_imports import RosterLine
+from grader.store.delivery.delivery_channels import mail_problem
+from grader.store.people.one_time_passwords import without_own_password
+from grader.store.people.personal_invitations import personal_invitations
 from grader.store.tables.person import Role
 from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from grader.errors import UsageError
-from grader.store import people
-from grader.store.people import Account
+from grader.store.people import people
+from grader.store.people.people import Account
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import SignedIn, Visitor

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from grader.store import queue
-from grader.store.claims import EVERYTHING
-from grader.store.queue_overview import running_attempts, waiting_counts
+from grader.store.queue import queue
+from grader.store.queue.claims import EVERYTHING
+from grader.store.queue.queue_overview import running_attempts, waiting_counts
 from grader.store.tables.attempt import Lane
 from grader.translation import gettext
 from grader.web import flash

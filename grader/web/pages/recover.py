@@ -8,8 +8,8 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from grader.store import people, sessions
-from grader.store.people import Account
+from grader.store.people import people, sessions
+from grader.store.people.people import Account
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import Public

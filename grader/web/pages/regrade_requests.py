@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import reviews
-from grader.store.regrade_requests import decide_request, requests_about
+from grader.store.grading import reviews
+from grader.store.grading.regrade_requests import decide_request, requests_about
 from grader.store.tables.regrade_request import RequestDecision
 from grader.translation import gettext
 from grader.web import flash

@@ -10,13 +10,13 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import regrades
-from grader.store.attempts import attempt, attempts
-from grader.store.class_submissions import judged_by_another_version
-from grader.store.courses import course
-from grader.store.enrolments import participants
+from grader.store.attempts.attempts import attempt, attempts
+from grader.store.attempts.class_submissions import judged_by_another_version
+from grader.store.courses.courses import course
+from grader.store.courses.enrolments import participants
 from grader.store.events import audit_of
-from grader.store.pseudonyms import anonymous_tasks
+from grader.store.grading import regrades
+from grader.store.grading.pseudonyms import anonymous_tasks
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.translation import N_, counted, gettext
 from grader.web import flash

@@ -5,7 +5,14 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from grader.store.retention import MOST_DAYS, DueContent, RetentionRule, due_content, rule_of, set_rule
+from grader.store.attempts.retention import (
+    MOST_DAYS,
+    DueContent,
+    RetentionRule,
+    due_content,
+    rule_of,
+    set_rule,
+)
 from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
-from grader.store.comment_replies import unanswered_replies
-from grader.store.held_attempts import held_attempts
-from grader.store.regrade_requests import open_requests
+from grader.store.grading.comment_replies import unanswered_replies
+from grader.store.grading.held_attempts import held_attempts
+from grader.store.grading.regrade_requests import open_requests
 from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.held_reasons import reasons_of
 

@@ -9,11 +9,11 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import reviews
-from grader.store.attempt_results import results_of
-from grader.store.attempts import StoredAttempt
-from grader.store.held_attempts import HeldAttempt, held_attempts, held_since
-from grader.store.learners import ALL_LEARNERS
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import StoredAttempt
+from grader.store.courses.learners import ALL_LEARNERS
+from grader.store.grading import reviews
+from grader.store.grading.held_attempts import HeldAttempt, held_attempts, held_since
 from grader.translation import counted, gettext
 from grader.web import flash
 from grader.web.security.access import SignedIn, StaffAttempt

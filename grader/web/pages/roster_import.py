@@ -6,10 +6,10 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store import roster_imports
-from grader.store.delivery_channels import mail_problem
-from grader.store.mail_requests import mail_each
-from grader.store.personal_invitations import personal_invitations, revoke_personal
+from grader.store.courses import roster_imports
+from grader.store.delivery.delivery_channels import mail_problem
+from grader.store.delivery.mail_requests import mail_each
+from grader.store.people.personal_invitations import personal_invitations, revoke_personal
 from grader.store.tables.roster_import import Admission
 from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from grader.store.people import Account
+from grader.store.people.people import Account
 from grader.translation import gettext
 from grader.web.security.access import MaybeVisitor, Public
 from grader.web.security.rate_limits import RateExceeded

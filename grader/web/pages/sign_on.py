@@ -15,10 +15,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from grader.store import identities, invitations, people, sign_ons
-from grader.store.identities import LinkResult
-from grader.store.invitations import InvitationResult
-from grader.store.sign_ons import SignedOn, SignOnRefusal, SignOnTerms
+from grader.store.people import identities, invitations, people, sign_ons
+from grader.store.people.identities import LinkResult
+from grader.store.people.invitations import InvitationResult
+from grader.store.people.sign_ons import SignedOn, SignOnRefusal, SignOnTerms
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.security.access import MaybeVisitor, Public, Visitor, not_found, too_many_requests

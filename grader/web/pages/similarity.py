@@ -9,8 +9,8 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import InfraError, UsageError
-from grader.store.class_submissions import LastSubmission, work_of
-from grader.store.similar_pairs import comparison_of, pairs_of
+from grader.store.attempts.class_submissions import LastSubmission, work_of
+from grader.store.attempts.similar_pairs import comparison_of, pairs_of
 from grader.web.security.access import Id, not_found
 from grader.web.similarity.comparison_process import MAX_SUBMISSIONS
 from grader.web.staff.class_similarity import compare_class, side_by_side

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
-from grader.store.attempt_results import results_of
-from grader.store.class_statistics import stuck_learners
+from grader.store.attempts.attempt_results import results_of
+from grader.store.grading.class_statistics import stuck_learners
 from grader.web.staff.course_request import ReaderRequestDep
 
 router = APIRouter()

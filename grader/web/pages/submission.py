@@ -7,8 +7,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from grader.model.submission import Submission
-from grader.store.limits import Limit
-from grader.store.submissions import Receipt
+from grader.store.attempts.limits import Limit
+from grader.store.attempts.submissions import Receipt
 from grader.web.learner.open_task import open_task
 from grader.web.learner.source_findings import source_findings
 from grader.web.learner.task_page import HandInForm, task_page

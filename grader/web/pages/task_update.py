@@ -7,12 +7,12 @@ from starlette.responses import Response
 
 from grader.errors import UsageError
 from grader.model.task import Task
-from grader.store import regrades
-from grader.store.class_submissions import judged_by_another_version
-from grader.store.courses import AssignedTask
-from grader.store.exam_freeze import ExamRunsError
-from grader.store.task_updates import apply_update, update_to
-from grader.store.task_versions import keep_version
+from grader.store.attempts.class_submissions import judged_by_another_version
+from grader.store.courses.courses import AssignedTask
+from grader.store.courses.exam_freeze import ExamRunsError
+from grader.store.courses.task_updates import apply_update, update_to
+from grader.store.courses.task_versions import keep_version
+from grader.store.grading import regrades
 from grader.translation import gettext
 from grader.web import flash
 from grader.web.confirmation import is_confirmed

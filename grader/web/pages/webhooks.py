@@ -7,9 +7,9 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.delivery.webhooks.signature import webhook_secret
 from grader.errors import UsageError
-from grader.store import deliveries, webhooks
-from grader.store.webhook_events import queue_test
-from grader.store.webhooks import CHANNEL, CHOSEN, Webhook, receiver_of
+from grader.store.delivery import deliveries, webhooks
+from grader.store.delivery.webhook_events import queue_test
+from grader.store.delivery.webhooks import CHANNEL, CHOSEN, Webhook, receiver_of
 from grader.translation import gettext
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found

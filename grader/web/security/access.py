@@ -15,9 +15,9 @@ from fastapi import Depends, Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from grader.store.attempts import StoredAttempt, attempt
-from grader.store.courses import AssignedTask, CourseFacts, course, course_task
-from grader.store.regrades import RegradeBatch, batch_facts, is_of
+from grader.store.attempts.attempts import StoredAttempt, attempt
+from grader.store.courses.courses import AssignedTask, CourseFacts, course, course_task
+from grader.store.grading.regrades import RegradeBatch, batch_facts, is_of
 from grader.store.tables.api_token import Scope
 from grader.translation import gettext
 from grader.web.security.attempt_feedback import is_own, is_shown

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from grader.store.attempts import StoredAttempt
-from grader.store.credits import people_of
-from grader.store.gradebook import feedback_opens_at
-from grader.store.learners import is_among
+from grader.store.attempts.attempts import StoredAttempt
+from grader.store.courses.learners import is_among
+from grader.store.grading.credits import people_of
+from grader.store.grading.gradebook import feedback_opens_at
 from grader.web.security.visitor import Visitor
 from grader.web.service import WebService
 

@@ -6,7 +6,7 @@ import secrets
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from grader.store.people import Account
+from grader.store.people.people import Account
 from grader.web.security.sessions import Session
 
 LIFETIME_S = 1800

@@ -13,7 +13,7 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from starlette.requests import Request
 from starlette.responses import Response
 
-from grader.store.people import Account
+from grader.store.people.people import Account
 
 LIFETIME_S = 7 * 24 * 3600
 """A workshop's two days and the week around them; afterwards one signs in again."""

@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from grader.store import people, sessions
-from grader.store.mailboxes import set_language
-from grader.store.people import Account
+from grader.store.people import people, sessions
+from grader.store.people.mailboxes import set_language
+from grader.store.people.people import Account
 from grader.translation import current_language, gettext
 from grader.web.security.rate_limits import (
     SIGN_IN_ACCOUNT,

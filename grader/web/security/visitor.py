@@ -14,10 +14,10 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from grader.store.learners import Learners
-from grader.store.own_courses import OwnCourse
-from grader.store.people import Account
-from grader.store.sessions import visitor_in_session
+from grader.store.courses.learners import Learners
+from grader.store.people.own_courses import OwnCourse
+from grader.store.people.people import Account
+from grader.store.people.sessions import visitor_in_session
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
 from grader.translation import counted, gettext

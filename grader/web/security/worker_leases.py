@@ -11,8 +11,8 @@ from typing import Annotated
 from fastapi import Depends, Query
 from starlette.exceptions import HTTPException
 
+from grader.store.queue.worker_tokens import state_under_lease
 from grader.store.tables.attempt import AttemptState
-from grader.store.worker_tokens import state_under_lease
 from grader.web.security.access import Id, Visitor, Worker
 from grader.web.service import ServiceDep, WebService
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.store.sign_ons import SignOnRefusal
+from grader.store.people.sign_ons import SignOnRefusal
 from grader.translation import gettext
 
 

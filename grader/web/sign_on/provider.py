@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from grader.store.group_roles import CourseRole, GroupRoles
+from grader.store.people.group_roles import CourseRole, GroupRoles
 from grader.store.tables.person import Role
 
 AuthMethod = Literal["client_secret_basic", "client_secret_post"]

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from grader.catalog.problems import Problem, listed, not_toml, shaped, spelled
 from grader.catalog.toml_lines import Key, line_of, lines_of
 from grader.errors import UsageError
-from grader.store.group_roles import CourseRole
+from grader.store.people.group_roles import CourseRole
 from grader.store.tables.person import Role
 from grader.web.sign_on.provider import AuthMethod, Provider, SignOnSettings
 

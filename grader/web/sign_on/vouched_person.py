@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grader.store.group_roles import GroupRoles
-from grader.store.identities import VouchedIdentity
+from grader.store.people.group_roles import GroupRoles
+from grader.store.people.identities import VouchedIdentity
 from grader.web.sign_on.provider import Provider
 
 MOST_SUBJECT, MOST_ADDRESS, MOST_NAME = 255, 254, 200

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import structlog
 
 from grader.errors import GraderError
-from grader.store.courses import AssignedTask, course_task
+from grader.store.attempts.similar_pairs import stale_tasks
+from grader.store.courses.courses import AssignedTask, course_task
 from grader.store.database import Store
-from grader.store.similar_pairs import stale_tasks
 
 POLL_S = 15.0
 LEAST_S = 60.0

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.errors import UsageError
-from grader.store import class_list, enrolments, one_time_passwords, people
-from grader.store.care import caring_courses
-from grader.store.class_list import ListedAccount
+from grader.store.courses import class_list, enrolments
+from grader.store.courses.class_list import ListedAccount
+from grader.store.courses.enrolments import Participant
+from grader.store.courses.roster_imports import RosterLine
 from grader.store.database import Store
-from grader.store.enrolments import Participant
-from grader.store.one_time_passwords import NewPassword
-from grader.store.roster_imports import RosterLine
+from grader.store.people import one_time_passwords, people
+from grader.store.people.care import caring_courses
+from grader.store.people.one_time_passwords import NewPassword
 from grader.store.tables.person import Role
 from grader.translation import gettext
 from grader.web.role_names import role_name

@@ -12,7 +12,7 @@ from grader.model.notebook_lines import shown_number
 from grader.model.submission import Submission
 from grader.report.highlight import highlighted
 from grader.report.wording import SEVERITY_TONES, mend_order
-from grader.store.reviews import StoredComment
+from grader.store.grading.reviews import StoredComment
 
 MOST_LINES = 3000
 

@@ -10,8 +10,8 @@ from typing import Annotated, TypeVar
 from fastapi import Depends
 
 from grader.model.grade import Verdict
-from grader.store.attempts import AttemptFilter
-from grader.store.learners import Learners
+from grader.store.attempts.attempts import AttemptFilter
+from grader.store.courses.learners import Learners
 from grader.store.tables.attempt import AttemptState, Lane
 
 _Kind = TypeVar("_Kind", bound=StrEnum)

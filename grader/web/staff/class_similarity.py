@@ -8,11 +8,8 @@ from dataclasses import astuple, dataclass, replace
 from markupsafe import Markup
 
 from grader.report.highlight import highlighted
-from grader.store.class_submissions import LastSubmission, last_submissions
-from grader.store.courses import AssignedTask
-from grader.store.database import Store
-from grader.store.files import FileStore
-from grader.store.similar_pairs import (
+from grader.store.attempts.class_submissions import LastSubmission, last_submissions
+from grader.store.attempts.similar_pairs import (
     NewComparison,
     NewPair,
     keep_comparison,
@@ -20,6 +17,9 @@ from grader.store.similar_pairs import (
     passages_of,
     same_task_elsewhere,
 )
+from grader.store.courses.courses import AssignedTask
+from grader.store.database import Store
+from grader.store.files import FileStore
 from grader.web.lookups.catalog import task_in
 from grader.web.service import WebService
 from grader.web.similarity.comparison import ComparedSubmission, ComparisonRequest, Passage, SimilarPair

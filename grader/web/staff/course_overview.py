@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from grader.store.class_statistics import JudgeFailures, judge_failures, stuck_learners
-from grader.store.comment_replies import num_unanswered
-from grader.store.courses import AssignedTask, tasks_of
+from grader.store.courses.courses import AssignedTask, tasks_of
+from grader.store.courses.learners import ALL_LEARNERS, Learners
 from grader.store.database import Store
-from grader.store.held_attempts import num_held
-from grader.store.learners import ALL_LEARNERS, Learners
-from grader.store.queue_overview import num_waiting
-from grader.store.regrade_requests import num_open_requests
-from grader.store.webhooks import webhooks_of
+from grader.store.delivery.webhooks import webhooks_of
+from grader.store.grading.class_statistics import JudgeFailures, judge_failures, stuck_learners
+from grader.store.grading.comment_replies import num_unanswered
+from grader.store.grading.held_attempts import num_held
+from grader.store.grading.regrade_requests import num_open_requests
+from grader.store.queue.queue_overview import num_waiting
 
 _MOST_DUE = 3
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from grader.store.courses import AssignedTask, CourseFacts, tasks_of
-from grader.store.learners import ALL_LEARNERS, Learners
+from grader.store.courses.courses import AssignedTask, CourseFacts, tasks_of
+from grader.store.courses.learners import ALL_LEARNERS, Learners
 from grader.web import flash
 from grader.web.security.access import CourseInPath, CourseReader, CourseStaff, Visitor, not_found
 from grader.web.service import ServiceDep, WebService

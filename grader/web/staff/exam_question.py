@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import HTMLResponse
 
-from grader.store.courses import AssignedTask
-from grader.store.exam_freeze import ExamRunsError
+from grader.store.courses.courses import AssignedTask
+from grader.store.courses.exam_freeze import ExamRunsError
 from grader.translation import counted, gettext
 from grader.web.confirmation import Question, ask_first
 from grader.web.staff.course_request import CourseRequest

@@ -23,10 +23,10 @@ from grader.report.exports.junit import of_grade as junit_of_grade
 from grader.report.gradescope_results import gradescope_results
 from grader.report.json_report import from_json
 from grader.report.safe_text import visible
-from grader.store.attempts import StoredAttempt
-from grader.store.class_submissions import CountedAttempt
-from grader.store.courses import CourseFacts
-from grader.store.gradebook import Gradebook, GradebookCell
+from grader.store.attempts.attempts import StoredAttempt
+from grader.store.attempts.class_submissions import CountedAttempt
+from grader.store.courses.courses import CourseFacts
+from grader.store.grading.gradebook import Gradebook, GradebookCell
 from grader.translation import ENGLISH, in_language
 from grader.web.archives.folder_names import own_folder
 from grader.web.documents.counted_grade import counts_out

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from grader.report.safe_text import one_line
-from grader.store.courses import AssignedTask
-from grader.store.extensions import Extension, StoredExtension
+from grader.store.courses.courses import AssignedTask
+from grader.store.courses.extensions import Extension, StoredExtension
 from grader.translation import gettext, number_text
 from grader.web.staff.csv_files import to_csv
 

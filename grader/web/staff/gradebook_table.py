@@ -12,8 +12,8 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
 from grader.report.banner import sentence
 from grader.report.wording import SYMBOLS, TONES, VERDICTS, points_text
-from grader.store.courses import AssignedTask
-from grader.store.gradebook import Gradebook, GradebookCell, GradebookLine
+from grader.store.courses.courses import AssignedTask
+from grader.store.grading.gradebook import Gradebook, GradebookCell, GradebookLine
 from grader.translation import current_language, gettext
 from grader.web.staff.gradebook_query import GradebookQuery
 

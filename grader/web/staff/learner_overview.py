@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.model.attempt_result import AttemptResult
-from grader.store.attempt_results import results_of
-from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
-from grader.store.courses import AssignedTask
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import AttemptFilter, StoredAttempt, attempts
+from grader.store.courses.courses import AssignedTask
+from grader.store.courses.extensions import StoredExtension, extensions_of
 from grader.store.database import Store
-from grader.store.extensions import StoredExtension, extensions_of
-from grader.store.gradebook import GradebookCell, gradebook
-from grader.store.learner_comments import LearnerComment, comments_for
+from grader.store.grading.gradebook import GradebookCell, gradebook
+from grader.store.grading.learner_comments import LearnerComment, comments_for
 from grader.web.staff.gradebook_table import total_of
 
 _MOST_ATTEMPTS = 300

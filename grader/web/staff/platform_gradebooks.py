@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from grader.store.class_register import RegisteredLearner
-from grader.store.courses import AssignedTask
-from grader.store.gradebook import Gradebook, GradebookCell
+from grader.store.courses.class_register import RegisteredLearner
+from grader.store.courses.courses import AssignedTask
+from grader.store.grading.gradebook import Gradebook, GradebookCell
 from grader.web.staff.csv_files import Value, to_csv
 from grader.web.staff.gradebook_table import share_of
 

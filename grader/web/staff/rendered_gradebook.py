@@ -12,9 +12,9 @@ from functools import partial
 from jinja2 import Environment
 from markupsafe import Markup
 
+from grader.store.courses.learners import Learners
 from grader.store.database import Store
-from grader.store.gradebook import gradebook
-from grader.store.learners import Learners
+from grader.store.grading.gradebook import gradebook
 from grader.translation import current_language
 from grader.web.lookups.until_next_event import UntilNextEvent
 from grader.web.staff.gradebook_query import GradebookQuery

@@ -17,19 +17,19 @@ from grader.report.audience import Audience, for_audience
 from grader.report.cards import title_of
 from grader.report.json_report import from_json
 from grader.report.pages import rule_pages
-from grader.store import reviews
-from grader.store.attempt_results import results_of
-from grader.store.attempts import StoredAttempt, files_of
-from grader.store.comment_library import entries_of
-from grader.store.courses import course, course_task
-from grader.store.credits import people_of
+from grader.store.attempts.attempt_results import results_of
+from grader.store.attempts.attempts import StoredAttempt, files_of
+from grader.store.attempts.submissions import source_of
+from grader.store.courses.courses import course, course_task
 from grader.store.database import Store
 from grader.store.events import LIVE_KINDS, StoredEvent, events_of
-from grader.store.grades import grade_of
-from grader.store.held_attempts import held_since
-from grader.store.people import names_of
-from grader.store.regrade_requests import requests_about
-from grader.store.submissions import source_of
+from grader.store.grading import reviews
+from grader.store.grading.comment_library import entries_of
+from grader.store.grading.credits import people_of
+from grader.store.grading.grades import grade_of
+from grader.store.grading.held_attempts import held_since
+from grader.store.grading.regrade_requests import requests_about
+from grader.store.people.people import names_of
 from grader.web.security.access import Visitor, not_found
 from grader.web.service import WebService
 from grader.web.staff.annotated_source import annotated_files, numbered_findings

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.report.safe_text import one_line
-from grader.store.roster_imports import RosterLine
+from grader.store.courses.roster_imports import RosterLine
 from grader.store.tables.person import COURSE_ROLES, Role
 from grader.translation import counted, gettext, number_text
 

@@ -11,7 +11,7 @@ import threading
 import structlog
 
 from grader.errors import GraderError
-from grader.store import roster_imports
+from grader.store.courses import roster_imports
 from grader.web.service import WebService
 
 _AT_ONCE = 20

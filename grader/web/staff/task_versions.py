@@ -11,8 +11,8 @@ from grader.errors import GraderError, TaskError
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
 from grader.report.source_changes import FileChange, SourceChanges
-from grader.store.courses import AssignedTask, CourseFacts
-from grader.store.task_versions import task_at
+from grader.store.courses.courses import AssignedTask, CourseFacts
+from grader.store.courses.task_versions import task_at
 from grader.translation import gettext
 from grader.web.lookups.folder_tasks import folder_task
 from grader.web.service import WebService

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import tzinfo
 
-from grader.store.courses import TaskTerms
+from grader.store.courses.courses import TaskTerms
 from grader.store.tables.course_task import LatePolicy
 from grader.translation import N_, gettext
 from grader.web.staff.form import SubmittedForm, local_field

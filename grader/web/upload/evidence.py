@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from grader.errors import InfraError
-from grader.store.attempt_endings import StoredFile
+from grader.store.attempts.attempt_endings import StoredFile
 from grader.store.files import FileTooLargeError
 from grader.web.monitoring.health import MIN_FREE_BYTES
 from grader.web.security.body_limits import MAX_EVIDENCE_BYTES

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from grader.checks.limited_reading import WAITED_FOR, problem_within
 from grader.model.submission import Submission
 from grader.report.safe_text import one_line
-from grader.store.limits import Limit, Refusal
-from grader.store.submissions import NewSubmission, Receipt
+from grader.store.attempts.limits import Limit, Refusal
+from grader.store.attempts.submissions import NewSubmission, Receipt
 from grader.translation import counted, date_text, gettext
 from grader.web.security.access import Visitor, too_many_requests
 from grader.web.service import WebService

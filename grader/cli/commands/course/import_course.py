@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.errors import EXIT_ACCEPTED, InfraError
     from grader.settings import settings
     from grader.store import schema
-    from grader.store.course_import import take_course
+    from grader.store.courses.course_import import take_course
     from grader.store.database import Store
     from grader.store.files import open_files
 

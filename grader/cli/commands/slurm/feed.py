@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grader.cluster.feed import FeedReport, WorkerFeed
-    from grader.store.worker_demand import WorkerDemand
+    from grader.store.queue.worker_demand import WorkerDemand
 
 NAME = "feed"
 ORDER = 10
@@ -133,7 +133,7 @@ def _queue(server: str) -> tuple[Callable[[], WorkerDemand], Callable[[], None]]
         return service.demand, service.close
 
     from grader.store.database import Store
-    from grader.store.worker_demand import worker_demand
+    from grader.store.queue.worker_demand import worker_demand
 
     store = Store(settings().database)
     return lambda: worker_demand(store), store.close

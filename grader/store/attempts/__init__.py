@@ -1,0 +1,1 @@
+"""What is handed in, within which limits, and the attempts that come of it."""

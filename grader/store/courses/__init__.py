@@ -1,0 +1,1 @@
+"""Courses, who takes part in them, and on what terms they set tasks."""

@@ -1,0 +1,1 @@
+"""What is to reach somebody outside: mails, webhooks, and when each is tried again."""

@@ -1,0 +1,1 @@
+"""Accounts, what opens them, who vouches for them, and what is kept of a person."""
