@@ -20,8 +20,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.twice import LIMITS
-
 # How fast inputs are made says something about the machine's other work, and nothing about what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -29,6 +27,7 @@ settings.load_profile("any machine")
 _MAY_BE_ABSENT = ("apptainer", "gpu", "torch_matrix")
 _REQUIRED = "GRADER_REQUIRE_ALL is set"
 _NO_TIME = "not begun: no time was left"
+_LIMITS = ("GRADER_TESTS_UNTIL", "GRADER_FURTHER_UNTIL")
 _OUTER_ROOMS = ("acceptance", "client", "cluster", "faults", "rehearsal", "serve", "worker")
 _QUICK = ("test_bad_input", "test_lint_command", "test_plan", "test_promises_and_the_clock", "test_tokens")
 _own_state: list[str] = []
@@ -83,7 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """What has begun is never cut short; what would begin too late is left out."""
     outer = item.get_closest_marker("slow") or item.get_closest_marker("browser")
-    limits = LIMITS if item.get_closest_marker("further") else LIMITS[:1]
+    limits = _LIMITS if item.get_closest_marker("further") else _LIMITS[:1]
     if outer and time.time() > min(float(os.environ.get(name, "inf")) for name in limits):
         pytest.skip(_NO_TIME)
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 AGAIN = "GRADER_TESTS_AGAIN"
 """Set while what has failed is run once more: what was kept of the first time may be used."""
-LIMITS = ("GRADER_TESTS_UNTIL", "GRADER_FURTHER_UNTIL")
-"""Seconds of the epoch after which tests are not begun."""
 
 
 def main(arguments: list[str]) -> int:
@@ -28,7 +26,7 @@ def main(arguments: list[str]) -> int:
         failed = _failed(Path(cache))
         print("once more, with nothing beside it: what has failed", flush=True)
         # What has failed is run again however late it is: left out, it would count as passed.
-        environment = {name: value for name, value in os.environ.items() if name not in LIMITS}
+        environment = {name: value for name, value in os.environ.items() if not name.endswith("_UNTIL")}
         environment[AGAIN] = "1"
         again = [*pytest, "--last-failed", "--last-failed-no-failures=none"]
         code = subprocess.run(again, env=environment, check=False).returncode
