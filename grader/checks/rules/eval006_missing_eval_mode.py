@@ -72,9 +72,10 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, epochs, every, place, places, ranks
+from grader.checks.phrases import at, count, epochs, every, place, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.calls.uncalled_methods import parentheses, uncalled
+from grader.checks.source.causes import lines
 from grader.checks.source.metrics.validation_loops import validations
 from grader.checks.source.models.evaluation_mode import callers, mode_switches, reaches
 from grader.checks.source.models.left_in_evaluation import Left, left_in_evaluation
@@ -85,6 +86,7 @@ from grader.checks.source.models.mode_fixes import (
     without_gradients,
 )
 from grader.checks.source.models.networks import Holds
+from grader.checks.source.models.unmet_training_mode import unmet_training_mode
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.nodes import Loop
 from grader.model.finding import Severity
@@ -139,7 +141,7 @@ def _left_hit(script: Script, left: Left) -> Hit:
         else " It does so on some ranks only, so that the replicas compute differently, too."
     )
     early = (
-        f" {script.quote(left.before[0])} at {script.at(left.before[0])} runs before that only."
+        f" {script.quote(left.before[0])} at {script.at(left.before[0])} does not run between."
         if left.before
         else ""
     )
@@ -185,7 +187,7 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.checks.run.models.training_modes import evaluation_mode_steps
 
     asleep, look = evaluation_mode_steps(evidence), _look_at_validation(evidence)
-    return look if asleep is None else flagged(_asleep_hit(asleep), *look.hits)
+    return look if asleep is None else flagged(_asleep_hit(evidence.script, asleep), *look.hits)
 
 
 def _look_at_validation(evidence: Evidence) -> Observation:
@@ -227,7 +229,8 @@ def _look_at_validation(evidence: Evidence) -> Observation:
     )
 
 
-def _asleep_hit(found: EvaluationModeSteps) -> Hit:
+def _asleep_hit(script: Script, found: EvaluationModeSteps) -> Hit:
+    unmet = unmet_training_mode(script)
     numbers = next(iter(found.steps.values()))
     when = f" (the first being step {numbers[0]:,}{f', in {epochs(found.epochs)}' if found.epochs else ''})"
     some = f"{len(numbers):,} of {count(found.num_steps, 'step')}{when}"
@@ -246,10 +249,12 @@ def _asleep_hit(found: EvaluationModeSteps) -> Hit:
     )
     return Hit(
         message=f"{ranks(found.steps)} trained {how} with the whole network in evaluation mode, at "
-        f"{at(found.site, 'an unknown line')}: {found.effect}.{left}{apart}{known}",
-        hint="Call `model.train()` each time before training goes on: at the start of each epoch, and after each "
+        f"{at(found.site, 'an unknown line')}: {found.effect}.{left}{f' {unmet.says}' if unmet else ''}{apart}{known}",
+        hint=unmet.hint
+        if unmet
+        else "Call `model.train()` each time before training goes on: at the start of each epoch, and after each "
         "evaluation within one.",
-        where=places((found.left, found.site)),
+        where=told_once((*lines(script, [unmet.call] if unmet else []), *places((found.left, found.site)))),
         ranks=tuple(sorted(found.steps)),
         details={
             "steps": {str(rank): len(steps) for rank, steps in found.steps.items()},

@@ -48,8 +48,9 @@ wrapped model that are loaded, drawn anew or changed in place under a test of th
 nothing that sends them to the others; steps under such a test after a backward pass of all ranks; an optimizer's state
 that is cleared, loaded or built anew under one; and models that are drawn with another seed on each rank, or none, and
 then sharded, or wrapped with `init_sync=False`, where nothing sends or loads weights: the run confirms it by the states
-of the ranks' generators, or by the parameters. Where ranks stepped with rates, or other options, of their own, these
-are told with the line that makes them of the rank. Which line is to blame is looked for in a second run, line by line.
+of the ranks' generators, or by the parameters; and shards that one rank sends to all. Where ranks stepped with rates,
+or other options, of their own, these are told with the line that makes them of the rank. Which line is to blame is
+looked for in a second run, line by line.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count, every, listed, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.gradients.lone_steps import LoneStep, lone_steps
+from grader.checks.source.models.broadcast_shards import broadcast_shards
 from grader.checks.source.models.unsent_weights import shards_of_different_models, wrapped_unsent
 from grader.checks.source.models.weight_changes import BEFORE_THE_WRAP, weight_changes
 from grader.checks.source.optimisation.optimizer_changes import LoneChange, lone_optimizer_changes
@@ -93,6 +95,9 @@ def check_source(script: Script) -> Iterable[Hit]:
             fix=unsent.fix,
             severity=unsent.severity,
         )
+    for sent in broadcast_shards(script):
+        where = (script.location(sent.nodes[0]),)
+        yield Hit(sent.says, sent.hint, where, severity=Severity.WARNING)
     if script.training.framework or not (script.training.wraps or script.averaging.all):
         return
     unsynced = wrapped_unsent(script)
@@ -131,11 +136,11 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
     from grader.checks.run.models import replica_comparison as replicas
     from grader.checks.run.models.divergence_causes import divergence_cause
-    from grader.checks.run.models.initial_shards import different_models
+    from grader.checks.run.models.initial_shards import different_models, sent_shards
     from grader.checks.run.models.model_parts import copies, no_copies
 
     if replicas.incomparable(evidence.trace):
-        apart = different_models(evidence)
+        apart = different_models(evidence) or sent_shards(evidence)
         if apart is not None:
             return flagged(apart)
         return not_observable(no_copies(evidence, "there are no replicas to compare"))

@@ -58,9 +58,15 @@ EXPLAINED_BY = ("SHARD001",)
 
 def check_run(evidence: Evidence) -> Observation:
     """Count the units of the first rank that sharded anything."""
+    from grader.checks.run.endings.unfinished_shards import stopped_while_sharding
+
     if not evidence.expected.sharded:
         return not_reached("The task does not ask for a sharded model, so there is none to look at.")
     units = next((u for r in evidence.trace.ranks if (u := [w for w in r.wraps if w.kind == "fsdp2"])), [])
+    if stopped_while_sharding(evidence) is not None:
+        return not_reached(
+            "The run ended while the model was being sharded, so its units were not all there yet."
+        )
     if not units:
         return not_reached("Nothing was given to `fully_shard`: first divide the model with it.")
     if len(units) > 1:

@@ -368,6 +368,45 @@ def test_training_that_goes_on_in_evaluation_mode(tell: Any) -> None:
     assert hit.ranks == (0, 1)
 
 
+ROUNDS = """import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(range(9))
+{before}
+for epoch in range(3):
+    {within}
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+    model.eval()
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "call", "says"),
+    [
+        ("before", "model.train()", "`model.train()` at `train.py:6` runs before the rounds only."),
+        ("after", "model.train()", "runs after the rounds only."),
+        ("within", "if epoch == 0: model.train()", "runs only where `epoch == 0` decides so."),
+        ("within", "pass", ""),
+        ("before", "model.train(False)", ""),
+    ],
+)
+def test_a_call_of_train_in_the_wrong_place_is_named(tell: Any, place: str, call: str, says: str) -> None:
+    story = asleep(tell, 4, num_batchnorm=3)
+    story.text = ROUNDS.format(**{"before": "", "within": "pass", "after": ""} | {place: call}) + "\n" * 50
+    hit = story.observation("EVAL006").hits[0]
+    assert says in hit.message
+    named = next(line for line, text in enumerate(story.text.splitlines(), 1) if call in text)
+    assert (hit.where[0].line == named) is bool(says)
+    assert (
+        "Put `model.train()` at the start of each round of the loop at `train.py:7`." in hit.hint
+    ) is bool(says)
+
+
 def test_it_is_a_hint_where_no_layer_minds(tell: Any) -> None:
     assert asleep(tell, 4).observation("EVAL006").hits[0].severity is Severity.HINT
 

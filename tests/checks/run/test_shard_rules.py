@@ -10,7 +10,9 @@ import pytest
 from grader.checks.rule import load_rules
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.grade import State
+from grader.model.run import Failure
 from grader.model.task import Expected
+from tests.checks.run.conftest import frame
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 WHOLE = 16 << 20
@@ -128,6 +130,19 @@ def test_a_policy_that_no_module_met(tell: Any) -> None:
     assert "`train.py:13` shards `Net` as one unit" in hit.message
     assert "`type(module).__name__ in UNITS` at `train.py:11` (`train.py:9`) held for none" in hit.message
     assert "such as `Block`" in hit.hint
+
+
+def test_a_run_that_ended_in_the_middle_of_it_is_no_model_of_one_unit(tell: Any) -> None:
+    story = held(tell, 0.5)
+    story.text = (
+        POLICY.partition("\n\n")[0] + "\nfully_shard(model)\nfor b in model.blocks:\n    fully_shard(b)\n"
+    )
+    story.wrap("fsdp2", line=3, module="FSDPNet")
+    assert story.observation("SHARD002").state is FLAGGED
+    for rank in (0, 1):
+        story.failures[rank] = Failure("TypeError", "value was None when it should not be", (frame(5),))
+        story.exit_codes[rank] = 1
+    assert story.observation("SHARD002").state is State.NOT_REACHED
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,15 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import ranks
 from grader.checks.rule import Hit
 from grader.checks.run.models.replica_comparison import sharded
+from grader.checks.source.causes import stands_at
+from grader.checks.source.models.broadcast_shards import broadcast_shards
 from grader.checks.source.models.unsent_weights import shards_of_different_models
+from grader.model.finding import Severity
 from grader.model.trace import RankTrace
 
 _SENDING = ("broadcast", "scatter")
+_SENT = Severity.WARNING
+"""Such a model trains, too, and most often as well as any other."""
 
 
 def different_models(evidence: Evidence) -> Hit | None:
@@ -31,6 +36,26 @@ def different_models(evidence: Evidence) -> Hit | None:
         ranks=tuple(r.rank for r in active),
         severity=found.severity,
     )
+
+
+def sent_shards(evidence: Evidence) -> Hit | None:
+    """Shards that one rank's took the place of: the text sends them, and the run came to that line on several ranks."""
+    if not sharded(evidence.trace):
+        return None
+    for found in broadcast_shards(evidence.script):
+        (call,) = found.nodes
+        came = [
+            rank.rank
+            for rank in evidence.trace.ranks
+            if any(
+                "broadcast" in c.name and stands_at(evidence.script, call, c.site) for c in rank.collectives
+            )
+        ]
+        if len(came) > 1:
+            return Hit(
+                found.says, found.hint, (evidence.script.location(call),), ranks=tuple(came), severity=_SENT
+            )
+    return None
 
 
 def _state(rank: RankTrace) -> str:
