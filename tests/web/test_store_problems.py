@@ -14,7 +14,7 @@ from grader.web.staff.store_problems import FILLED, TEXTS, problem_text
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_store_says_it_so(text: str) -> None:
-    sources = (Path(grader.__file__).parent / "store").glob("*.py")
+    sources = (Path(grader.__file__).parent / "store").rglob("*.py")
     assert any(f'"{text}"' in path.read_text(encoding="utf-8") for path in sources)
 
 
