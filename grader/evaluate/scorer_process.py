@@ -99,12 +99,12 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
         answer = _in_child(score_run, request, cache, parent)
         left_s = request.wall_s - (time.monotonic() - started)
         request = replace(request, explain=answer.pop("unexplained", ""))
-        if request.told_steps and "evaluation" in answer and answer["evaluation"]["problem"] is None:
+        scored = "evaluation" in answer and answer["evaluation"]["problem"] is None
+        if request.told_steps and scored:
             answer = _with_more(answer, audited, replace(request, wall_s=AUDITING_S), cache, parent)
-        if request.told_pictures and "evaluation" in answer and answer["evaluation"]["problem"] is None:
-            answer = _with_more(
-                answer, compared_pictures, replace(request, wall_s=COMPARING_S), cache, parent
-            )
+        if request.told_pictures and scored:
+            limited = replace(request, wall_s=COMPARING_S)
+            answer = _with_more(answer, compared_pictures, limited, cache, parent)
         if request.explain:
             answer = _with_more(answer, other_scores, replace(request, wall_s=WALL_S), cache, parent)
         if "evaluation" in answer:

@@ -245,12 +245,13 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
 
 def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     loader = loader_at(script, stream.site)
-    late = any(m.late for m in missed_epochs(script, loader))
+    missed = list(missed_epochs(script, loader))
+    late = any(m.late for m in missed)
     said = [] if late else list(check_source(script))
     frozen = [*frozen_orders(script, loader), *drawn_once(script, loader)]
     sown = [] if said or frozen else [s for s in own_seeds(script, stream.site) if not takes_epoch(script, s)]
     seeds = lines(script, sown)
-    missed = [] if said or seeds or frozen else list(missed_epochs(script, loader))
+    missed = [] if said or seeds or frozen else missed
     drawn = orders_read(script)[:1] if stream.hashed else []
     rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]

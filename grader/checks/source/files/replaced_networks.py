@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from grader.checks.source.causes import weight_saves
 from grader.checks.source.script import Script
-from grader.checks.source.syntax.nodes import Definition, end, name_of, start, walk
+from grader.checks.source.syntax.nodes import Definition, ancestors, end, name_of, start, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,11 @@ def _is_fresh(script: Script, definition: Definition, name: str) -> bool:
     value, tree = definition.value, script.names.tree(definition.node)
     if definition.kind != "assign" or not isinstance(value, ast.Call):
         return False
-    if any(isinstance(above, ast.If) for above in _above(tree.parent, definition.node)):
+    if any(isinstance(above, ast.If) for above in ancestors(tree.parent, definition.node)):
         return False
     read = {n.id for n in walk(value) if isinstance(n, ast.Name)}
     copies = any("copy" in name_of(n) or "load" in name_of(n) for n in walk(value) if isinstance(n, ast.Call))
     return name not in read and not copies
-
-
-def _above(parent: dict[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
-    above = parent.get(node)
-    while above is not None:
-        yield above
-        above = parent.get(above)
 
 
 def _loaded_between(script: Script, name: str, bound: ast.AST, save: ast.AST) -> bool:

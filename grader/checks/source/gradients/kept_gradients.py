@@ -59,7 +59,7 @@ def _kept(script: Script) -> Iterator[ast.expr]:
             elif isinstance(node, ast.ListComp) and not isinstance(tree.parent.get(node), ast.Call):
                 given = [node.elt]
             elif isinstance(node, ast.Call) and name_of(node) in _KEEPING:
-                given = [*node.args[-1:]]
+                given = node.args[-1:]
             else:
                 continue
             yield from (g for g in given if _is_itself(script, g))

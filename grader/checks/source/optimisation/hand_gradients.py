@@ -88,10 +88,9 @@ def _steps(script: Script) -> Iterator[ast.expr]:
 def _moves(node: ast.Assign) -> bool:
     """`w = w - rate * gradient`."""
     value = node.value
-    subtracts = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)
-    return (
-        subtracts and isinstance(value, ast.BinOp) and ast.unparse(value.left) == ast.unparse(node.targets[0])
-    )
+    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)):
+        return False
+    return ast.unparse(value.left) == ast.unparse(node.targets[0])
 
 
 def _halves(script: Script, node: ast.BinOp) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from grader.checks.source.metrics.recorded_losses import Cause
 from grader.checks.source.script import Script
-from grader.checks.source.syntax.nodes import FUNCTIONS, LOOPS, start
+from grader.checks.source.syntax.nodes import LOOPS, start
 
 ANEW = (
     "Set the parameters to their first values inside of the loop over the batch sizes, before each training."
@@ -98,11 +98,7 @@ def _made_before(script: Script, node: ast.Name, loop: ast.AST) -> ast.expr | No
             continue
         if script.names.tree(origin) is not tree or tree.inside(origin, loop) or start(origin) > start(loop):
             continue
-        if not isinstance(tree.statement(origin), ast.Assign) or isinstance(
-            tree.statement(origin), FUNCTIONS
-        ):
-            continue
-        if _makes_parameters(script, origin):
+        if isinstance(tree.statement(origin), ast.Assign) and _makes_parameters(script, origin):
             return origin
     return None
 
