@@ -45,4 +45,4 @@ RUN chmod -R u=rX,go=rX /opt/grader && \
     python -m compileall -q --invalidation-mode unchecked-hash /opt/grader
 
 WORKDIR /
-CMD ["python", "-u", "-m", "grader.evaluate.container_server"]
+CMD ["python", "-u", "-m", "grader.evaluate.scorer.container_server"]

@@ -54,4 +54,4 @@ RUN chmod -R u=rX,go=rX /opt/grader && \
     python -m compileall -q --invalidation-mode unchecked-hash /opt/grader
 
 WORKDIR /
-CMD ["python", "-u", "-m", "grader.launch.container_server"]
+CMD ["python", "-u", "-m", "grader.launch.servers.container_server"]

@@ -253,7 +253,7 @@ def _containers() -> Iterator[Checkup]:
 def _data() -> Iterator[Checkup]:
     from grader.catalog.data import own_datasets
     from grader.catalog.data.datasets import data_command, dataset_names, prepared
-    from grader.catalog.tasks import tasks_with_own_data
+    from grader.catalog.tasks.task_folders import tasks_with_own_data
 
     sets = {name: (prepared(name), data_command(name)) for name in dataset_names()}
     with contextlib.suppress(GraderError):
@@ -267,7 +267,7 @@ def _data() -> Iterator[Checkup]:
 
 
 def _tasks() -> Iterator[Checkup]:
-    from grader.catalog.tasks import find_tasks, load_task
+    from grader.catalog.tasks.task_folders import find_tasks, load_task
 
     names = find_tasks()
     if not names:

@@ -15,17 +15,17 @@ from types import TracebackType
 from typing import Self
 
 from grader.catalog.data.datasets import find_dataset
-from grader.catalog.kept_tasks import keep_task
+from grader.catalog.tasks.kept_tasks import keep_task
 from grader.checks.diagnosis import load_explanations
 from grader.checks.limited_reading import BEFORE_RUN, problem_within
 from grader.checks.rule import load_rules
 from grader.errors import InfraError, UsageError
-from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.machine_watch import MachineWatch, quiet_now
-from grader.evaluate.measured_run import MeasuredRun, read_measured
-from grader.evaluate.measurement_files import write_stored
-from grader.evaluate.timing import needs_repeat
+from grader.evaluate.files.measurement_files import write_stored
+from grader.evaluate.time import calibration as calibrations
+from grader.evaluate.time.machine_watch import MachineWatch, quiet_now
+from grader.evaluate.time.measured_run import MeasuredRun, read_measured
+from grader.evaluate.time.timing import needs_repeat
 from grader.judging.attempt import Attempt
 from grader.judging.attempt_folder import check_out, new_attempt_name, new_workspace, write_facts
 from grader.judging.judge import judge

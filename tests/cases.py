@@ -34,8 +34,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import GraderError
 from grader.judging.attempt import Attempt
 from grader.judging.judge import judge
@@ -45,7 +45,7 @@ from grader.model.grade import Grade, Verdict
 from grader.model.run_options import Options
 from grader.pipeline import OnProgress, Pipeline
 from grader.promises.parallel_pipelines import side_by_side
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.run.runtime import Progress
 from grader.run.workspace import Workspace
 from tests.web.told_outcomes import Left, left_by

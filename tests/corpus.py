@@ -24,8 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.checks.lint import lint
 from grader.checks.policy import applicable
 from grader.checks.rule import Rule, load_rules

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from grader.catalog.promised_submissions import promises_in
+from grader.catalog.submissions.promised_submissions import promises_in
 from grader.model.promise import PromisedSubmission
 from grader.model.submission import Submission
 

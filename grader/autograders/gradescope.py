@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from grader.autograders.requirements import pinned
-from grader.catalog.task_files import task_files
+from grader.catalog.tasks.task_files import task_files
 from grader.errors import UsageError
 from grader.files import write_whole
 from grader.model.task import Profile, Task

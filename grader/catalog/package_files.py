@@ -18,7 +18,13 @@ _IMPORT = re.compile(r"^[ \t]*import (grader[\w.]*)", re.MULTILINE)
 # Folders whose modules are found by folder or start in a process of their own, so that nobody need import them.
 _SCORING = tuple(
     f"evaluate/{name}.py"
-    for name in ("classifier", "container_server", "evaluator", "scorer_process", "small_convnet")
+    for name in (
+        "classifier",
+        "evaluator",
+        "scorer/container_server",
+        "scorer/scorer_process",
+        "small_convnet",
+    )
 )
 _RUNNING = ("launch", "probe", "run/runtimes", *_SCORING)
 # They decide what is started, how often, and which facts and reference times lie beside it. Much of what they import
@@ -26,11 +32,11 @@ _RUNNING = ("launch", "probe", "run/runtimes", *_SCORING)
 _DECIDING = (
     "pipeline.py",
     "checks/run/models/traced_steps.py",
-    "evaluate/calibration.py",
-    "evaluate/machine_watch.py",
-    "evaluate/measured_run.py",
-    "evaluate/throughput.py",
-    "evaluate/timing.py",
+    "evaluate/time/calibration.py",
+    "evaluate/time/machine_watch.py",
+    "evaluate/time/measured_run.py",
+    "evaluate/time/throughput.py",
+    "evaluate/time/timing.py",
     "judging/attempt_folder.py",
     "judging/second_look.py",
     "model/attempt_facts.py",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from grader.catalog.scripts import NamedScript
+from grader.catalog.submissions.scripts import NamedScript
 from grader.checks.lint import LintedScript, lint
 from grader.checks.source.script import syntax_problem
 from grader.checks.source.syntax.problem import CHECKED, SyntaxProblem

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.catalog.scripts import NamedScript
+from grader.catalog.submissions.scripts import NamedScript
 from grader.checks.choice import Choice
 from grader.checks.rubric_step import RubricStep
 from grader.checks.rule import Hit, Rule, load_rules

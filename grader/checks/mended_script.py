@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from grader.catalog.scripts import NamedScript
+from grader.catalog.submissions.scripts import NamedScript
 from grader.checks.lint import LintedScript
 from grader.checks.source.script import syntax_problem
 from grader.model.finding import Finding

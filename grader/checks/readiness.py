@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from grader.catalog.submissions import read_submission
+from grader.catalog.submissions.learner_files import read_submission
 from grader.checks.rubric_step import RubricStep, Sight
 from grader.checks.source.ingredients import Ingredient, ingredient
 from grader.checks.source.script import Script

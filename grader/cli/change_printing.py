@@ -10,8 +10,8 @@ from grader.cli.printing import stdout_console
 from grader.client import ChangesAnswer
 from grader.client.answers import FileChangeAnswer, FindingChangeAnswer
 from grader.report.safe_text import one_line
-from grader.report.terminal_writer import STYLES, TerminalWriter, worded
-from grader.report.wording import SEVERITY_TONES, plural
+from grader.report.terminal.terminal_writer import STYLES, TerminalWriter, worded
+from grader.report.words.wording import SEVERITY_TONES, plural
 
 _LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grader.catalog.scripts import NamedScript
+    from grader.catalog.submissions.scripts import NamedScript
     from grader.checks.lint import LintedScript
     from grader.checks.mended_script import MendedScript
 
@@ -36,7 +36,7 @@ def fix_scripts(
     Raises:
         UsageError: a file cannot be written; those before it are.
     """
-    from grader.catalog.mended_files import write_back
+    from grader.catalog.submissions.mended_files import write_back
     from grader.checks.limited_reading import AT_COMMAND
     from grader.checks.mended_script import MendedScript, mend
     from grader.readers import OverLimitError, read
@@ -102,7 +102,7 @@ def mended_out(one: MendedScript) -> list[dict[str, Any]]:
 
 def diff_of(one: MendedScript) -> str:
     """All that was changed in a script, as one unified diff."""
-    from grader.catalog.unified_diff import write_diff
+    from grader.catalog.submissions.unified_diff import write_diff
 
     source = one.linted.source
     pairs = ((path, one.before.text(path) or "", source.submission.text(path) or "") for path in one.changed)

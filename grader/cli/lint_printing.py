@@ -47,7 +47,7 @@ def print_lint(
 
     from grader.notebooks.handed_in import is_notebook
     from grader.report.safe_text import one_line
-    from grader.report.terminal_cards import print_findings
+    from grader.report.terminal.terminal_cards import print_findings
 
     console = Console(stderr=True, highlight=False) if aside else stdout_console()
     readable = [one for one in linted if not one.source.problem]
@@ -65,7 +65,7 @@ def print_lint(
         if one.num_silenced:
             console.print(f"{one.num_silenced} more silenced by `# noqa`.", style="dim")
         if one.steps:
-            from grader.report.readiness import print_readiness
+            from grader.report.findings.readiness import print_readiness
 
             print_readiness(one.steps, console, one.findings)
     if any(not one.steps for one in readable):
@@ -91,7 +91,7 @@ def _linted_out(one: LintedScript) -> dict[str, Any]:
     if one.num_silenced:
         out["silenced"] = one.num_silenced
     if one.steps:
-        from grader.report.readiness import steps_out
+        from grader.report.findings.readiness import steps_out
 
         out["steps"] = steps_out(one.steps)
     return out

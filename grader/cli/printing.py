@@ -49,7 +49,7 @@ def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff:
 
         sys.stdout.write(to_json(attempt.grade, audience=audience))
         return
-    from grader.report.terminal import print_attempt
+    from grader.report.terminal.attempt_text import print_attempt
 
     console = stdout_console()
     print_attempt(attempt, console, audience=audience)
@@ -59,7 +59,7 @@ def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff:
 
 def task_to_json(task: Task) -> dict[str, Any]:
     """A task's facts for programs."""
-    from grader.catalog.promised_submissions import submissions_of
+    from grader.catalog.submissions.promised_submissions import submissions_of
 
     return {
         "name": task.name,
@@ -78,7 +78,7 @@ def task_to_json(task: Task) -> dict[str, Any]:
 
 
 def _scale_to_json(task: Task, profile: Profile) -> list[dict[str, Any]]:
-    from grader.evaluate.scale import ScaleConditions, scale
+    from grader.evaluate.points.scale import ScaleConditions, scale
 
     return [
         {"id": scaled.item.id, "points": scaled.points, "left_out": scaled.left_out}
@@ -103,8 +103,8 @@ def print_task(task: Task, statement: str) -> None:
     from rich.markdown import Markdown
     from rich.table import Table
 
-    from grader.catalog.promised_submissions import submissions_of
-    from grader.evaluate.scale import ScaleConditions, scale
+    from grader.catalog.submissions.promised_submissions import submissions_of
+    from grader.evaluate.points.scale import ScaleConditions, scale
     from grader.model.start_command import start_command
 
     console = stdout_console()
@@ -234,7 +234,7 @@ def print_datasets(
 
 def print_demo(step: DemoStep) -> None:
     """One step of the demo: what it was, and what the judge says of it."""
-    from grader.report.terminal import print_attempt
+    from grader.report.terminal.attempt_text import print_attempt
 
     console = stdout_console()
     console.rule(step.promised.name)
@@ -245,7 +245,7 @@ def print_demo(step: DemoStep) -> None:
 def print_reports(steps: Sequence[DemoStep]) -> None:
     """Last of the demo: what became of each, and where its report is."""
     from grader.model.attempt_result import AttemptResult
-    from grader.report.banner import sentence
+    from grader.report.words.banner import sentence
 
     console = stdout_console()
     console.rule("reports to open in a browser")

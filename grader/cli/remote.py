@@ -70,8 +70,8 @@ def check(
 
 def print_reading(reading: ReadingAnswer, submission: Submission) -> None:
     """What the text shows, before anything runs."""
-    from grader.report.readiness import print_readiness
-    from grader.report.terminal_cards import print_findings
+    from grader.report.findings.readiness import print_readiness
+    from grader.report.terminal.terminal_cards import print_findings
 
     console = stdout_console()
     # As `grader lint` tells it: where items follow, they say what the text comes to.
@@ -124,8 +124,8 @@ def emit_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer, re
 
 
 def _reading_out(reading: ReadingAnswer) -> dict[str, Any]:
+    from grader.report.findings.readiness import steps_out
     from grader.report.json_report import finding_out
-    from grader.report.readiness import steps_out
 
     return {
         "findings": [finding_out(one) for one in reading.findings],

@@ -53,7 +53,7 @@ def conclude(
 
 def print_grade(text: str, attempt: AttemptAnswer, submission: Submission | None = None) -> None:
     """A grade that the service sent, as text that begins with what it counts as."""
-    from grader.report.terminal import print_grade as print_in_terminal
+    from grader.report.terminal.attempt_text import print_grade as print_in_terminal
 
     grade = _grade(text)
     script = submission or Submission(grade.submission, ())

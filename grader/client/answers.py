@@ -19,7 +19,7 @@ _ENDED = ("judged", "failed", "cancelled")
 def findings_of(told: Sequence[Mapping[str, Any]]) -> tuple[Finding, ...]:
     """What reading the source showed."""
     # Here and not above: most commands show no finding, and cards bring all that rules are read with.
-    from grader.report.cards import COSTS
+    from grader.report.findings.cards import COSTS
 
     return tuple(
         Finding(

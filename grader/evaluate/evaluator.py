@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from grader.errors import InfraError, TaskError
-from grader.evaluate.local_scorer import LocalScorer
-from grader.evaluate.measurement_files import write_stored
-from grader.evaluate.run_accounts import read_account
-from grader.evaluate.run_scoring import ScoringRequest
-from grader.evaluate.task_archive import packed
-from grader.evaluate.told_steps import told
+from grader.evaluate.audit.told_steps import told
+from grader.evaluate.files.measurement_files import write_stored
+from grader.evaluate.scorer.local_scorer import LocalScorer
+from grader.evaluate.scorer.run_accounts import read_account
+from grader.evaluate.scorer.run_scoring import ScoringRequest
+from grader.evaluate.scorer.task_archive import packed
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Evaluation

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.checks.diagnosis import diagnose
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.phrases import listed
 from grader.checks.policy import apply_rules, apply_source_rules
 from grader.errors import UsageError
-from grader.evaluate.reported_metrics import known_keys
-from grader.evaluate.score import Score, score
-from grader.evaluate.timing import reference_notes
+from grader.evaluate.files.reported_metrics import known_keys
+from grader.evaluate.points.score import Score, score
+from grader.evaluate.time.timing import reference_notes
 from grader.judging.attempt import Attempt
 from grader.judging.stored_evidence import read_evidence
 from grader.model.attempt_facts import AttemptFacts
@@ -33,7 +33,7 @@ _SHIMS = {
     "nccl-to-gloo": "`init_process_group` began gloo where the script asks for NCCL",
     "batch-norm-on-cpu": "`SyncBatchNorm.convert_sync_batchnorm` left the network's `BatchNorm` layers as they are",
 }
-"""What each of `grader.launch.shims` did, as part of a sentence."""
+"""What each of `grader.launch.ranks.shims` did, as part of a sentence."""
 
 
 def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:

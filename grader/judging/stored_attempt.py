@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from grader.catalog.data.datasets import find_dataset
-from grader.catalog.kept_tasks import changed_files, load_kept, tasks_folder
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.kept_tasks import changed_files, load_kept, tasks_folder
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import TaskError, UsageError
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.measurement_files import read_stored
+from grader.evaluate.files.measurement_files import read_stored
 from grader.judging.attempt import Attempt
 from grader.judging.attempt_folder import read_facts
 from grader.judging.judge import regrade

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.source.script import Script, parse, unread
-from grader.evaluate.measurement_files import read_stored
+from grader.evaluate.files.measurement_files import read_stored
 from grader.judging.attempt_folder import read_facts, read_logs
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration

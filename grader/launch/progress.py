@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from grader.launch.rank_process import RankProcess
+from grader.launch.ranks.rank_process import RankProcess
 
 _SAID_BYTES = 8192
 """Of all ranks together, at most, per sign."""

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.launch.failure import LastWords, last_words
-from grader.launch.flight_records import FlightRecord, held_by
-from grader.launch.rank_process import RankProcess
-from grader.launch.seal_key import SealKey
+from grader.launch.endings.failure import LastWords, last_words
+from grader.launch.endings.flight_records import FlightRecord, held_by
+from grader.launch.endings.stacks import StackFrame, in_folder, operation
+from grader.launch.ranks.rank_process import RankProcess
+from grader.launch.ranks.seal_key import SealKey
+from grader.launch.ranks.streams import safe_text
 from grader.launch.spec import LaunchSpec
-from grader.launch.stacks import StackFrame, in_folder, operation
-from grader.launch.streams import safe_text
-from grader.probe.seals import look_through
+from grader.probe.trace.seals import look_through
 
 _LONGEST_STACK = 64
 _LONGEST_NAME = 300

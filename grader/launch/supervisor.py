@@ -18,24 +18,24 @@ from typing import Any
 
 from grader.launch.bounds import kill_s, other_nodes_s
 from grader.launch.coordinator_orders import CoordinatorOrders
-from grader.launch.cpu import CpuWatch
-from grader.launch.deadlock import StandstillWatch
-from grader.launch.ending import end_descendants, judge_ending, stop_ranks, sweep
-from grader.launch.environment import prepare_folders
-from grader.launch.launchers import launcher_of
-from grader.launch.machine import environment_facts
-from grader.launch.memory import MemoryWatch
-from grader.launch.preflight import UnfitDevicesError, look_at_devices
-from grader.launch.process_tree import ProcessTree
-from grader.launch.processes import adopt_orphans
+from grader.launch.endings.deadlock import StandstillWatch
+from grader.launch.endings.ending import end_descendants, judge_ending, stop_ranks, sweep
+from grader.launch.launchers.registry import launcher_of
 from grader.launch.progress import progress_event
-from grader.launch.rank_process import RankProcess, take_stacks
+from grader.launch.ranks.environment import prepare_folders
+from grader.launch.ranks.rank_process import RankProcess, take_stacks
+from grader.launch.ranks.seal_key import SealKey
+from grader.launch.ranks.streams import write_all
+from grader.launch.ranks.user import as_user
 from grader.launch.record import write_run
-from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
-from grader.launch.streams import write_all
-from grader.launch.traffic import TrafficWatch
-from grader.launch.user import as_user
+from grader.launch.system.cpu import CpuWatch
+from grader.launch.system.machine import environment_facts
+from grader.launch.system.memory import MemoryWatch
+from grader.launch.system.preflight import UnfitDevicesError, look_at_devices
+from grader.launch.system.process_tree import ProcessTree
+from grader.launch.system.processes import adopt_orphans
+from grader.launch.system.traffic import TrafficWatch
 
 _TICK_S = 0.04
 _BUSY_TICK_S = 0.004

@@ -1,6 +1,6 @@
 """What a rank drew, as the probe told it: loaders, their passes and batches, and samples without indices.
 
-Field meanings and units are those of `grader.probe.events`.
+Field meanings and units are those of `grader.probe.trace.events`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the ranks told: the probe's events of one run, parsed, rank by rank.
 
-Field meanings and units are those of `grader.probe.events`. All was said inside the learner's own process and can be
-forged with effort; `record` (from outside) is what it is held against.
+Field meanings and units are those of `grader.probe.trace.events`. All was said inside the learner's own process and can
+be forged with effort; `record` (from outside) is what it is held against.
 """
 
 from __future__ import annotations

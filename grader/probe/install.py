@@ -15,43 +15,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from grader.probe import (
-    backward_passes,
-    checkpoint_loads,
-    checkpoint_saves,
-    child_processes,
-    code_locations,
-    collectives,
-    device_steps,
-    downloads,
+from grader.probe.communication import collectives, flight_recorder, process_groups, traffic
+from grader.probe.data import loader_passes
+from grader.probe.files import checkpoint_loads, checkpoint_saves, downloads, opened_files
+from grader.probe.gradients import backward_passes
+from grader.probe.hooks import code_locations, sampling, transforms
+from grader.probe.hooks.counters import counters
+from grader.probe.hooks.patches import guarded, meet_compiler, meet_devices, replace
+from grader.probe.models import (
     evaluation_passes,
-    events,
-    files,
-    flight_recorder,
-    joining,
     layouts,
-    line_changes,
-    loader_passes,
-    lr_schedules,
     model_memory,
-    models,
-    optimizers,
-    process_groups,
-    random_states,
-    sampling,
-    seeds,
-    traffic,
+    tracked_models,
     trained_models,
     training_modes,
-    transforms,
     unheld_parameters,
-    updates,
     wrappers,
 )
-from grader.probe.counters import counters
-from grader.probe.patches import guarded, meet_compiler, meet_devices, replace
-from grader.probe.seals import Sealer
-from grader.probe.writer import clock, writer
+from grader.probe.processes import child_processes, joining, random_states, seeds
+from grader.probe.steps import device_steps, line_changes, lr_schedules, optimizers, updates
+from grader.probe.trace import events
+from grader.probe.trace.seals import Sealer
+from grader.probe.trace.writer import clock, writer
 
 OLDEST_TORCH = (2, 6)
 
@@ -143,7 +128,7 @@ def _hook(here: ProbedRank, sampling_key: bytes | bytearray) -> None:
     code_locations.set_root(here.submission_dir)
     sampling.install(sampling_key)
     replace([os], "_exit", _tell_before)
-    _try("files", lambda: files.install(here.output_dir))
+    _try("files", lambda: opened_files.install(here.output_dir))
     _try("processes", child_processes.install)
     version = _torch_version()
     if not _supported(version):
@@ -156,7 +141,7 @@ def _hook(here: ProbedRank, sampling_key: bytes | bytearray) -> None:
     _try("devices", meet_devices)
     _try("transforms", transforms.install)
     for module in (
-        models,
+        tracked_models,
         loader_passes,
         backward_passes,
         optimizers,

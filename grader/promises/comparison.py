@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from grader.checks.rule import load_rules
 from grader.checks.rule_failures import parted
-from grader.evaluate.rubric import costs
-from grader.evaluate.scale import FULL, ScaleConditions, scale
+from grader.evaluate.points.rubric import costs
+from grader.evaluate.points.scale import FULL, ScaleConditions, scale
 from grader.judging.attempt import Attempt
 from grader.model.finding import EvidenceKind, Severity, family_of
 from grader.model.grade import Grade, ItemState, Verdict

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from grader.catalog.course_notes import course_notes
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.submission_selection import select
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.courses.course_notes import course_notes
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.submissions.submission_selection import select
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.checks.policy import applicable
 from grader.errors import InfraError, TaskError
 from grader.model.course import Course

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.catalog.data.datasets import find_dataset
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import TaskError
 from grader.judging.attempt import Attempt
 from grader.model.promise import PromisedSubmission

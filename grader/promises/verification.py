@@ -35,7 +35,7 @@ from grader.promises.parallel_pipelines import side_by_side
 from grader.report.audience import Audience
 from grader.report.folder import write_reports
 from grader.report.json_report import to_json
-from grader.report.wording import plural
+from grader.report.words.wording import plural
 from grader.run.workspace import Workspace
 from grader.settings import settings
 

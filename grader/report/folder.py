@@ -5,7 +5,7 @@ from __future__ import annotations
 from grader.files import write_whole
 from grader.judging.attempt import Attempt
 from grader.report.audience import Audience
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.report.json_report import to_json
 from grader.run.workspace import Workspace
 

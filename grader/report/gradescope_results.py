@@ -15,9 +15,9 @@ from grader.model.finding import Finding
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.model.metric import Direction
 from grader.report.audience import Audience, for_audience
-from grader.report.banner import as_judged, sentence
 from grader.report.safe_text import visible
-from grader.report.wording import ITEM_STATES, points_text, ranks_text
+from grader.report.words.banner import as_judged, sentence
+from grader.report.words.wording import ITEM_STATES, points_text, ranks_text
 
 _FULL = 100.0
 _ORDER = {Direction.MAX: "desc", Direction.MIN: "asc"}

@@ -1,6 +1,6 @@
 """The grader's end of a fork server: starts the process, sends it runs, reads its events.
 
-Knows the protocol of `grader.launch.fork_server` and nothing of workspaces or jobs.
+Knows the protocol of `grader.launch.servers.fork_server` and nothing of workspaces or jobs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import IO, Any
 
 from grader.errors import InfraError
 from grader.launch.bounds import kill_s, stop_s
-from grader.launch.environment import clean_environment
+from grader.launch.ranks.environment import clean_environment
 from grader.launch.spec import LaunchSpec
 
 _WARM_S = 120.0
 _STOP_S = 3.0
 """Beyond what the fork server itself gives a run that is to stop."""
-COMMAND = [sys.executable, "-u", "-m", "grader.launch.fork_server"]
+COMMAND = [sys.executable, "-u", "-m", "grader.launch.servers.fork_server"]
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -35,7 +35,7 @@ class ForkServerLostError(InfraError):
 
 
 class ForkServerClient:
-    """One process of `python -m grader.launch.fork_server`, starting from the moment this object exists."""
+    """One process of `python -m grader.launch.servers.fork_server`, starting from the moment this object exists."""
 
     def __init__(self) -> None:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the process

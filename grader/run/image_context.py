@@ -17,7 +17,9 @@ from grader.settings import BUILT_IN, CHECKOUT, settings
 
 BASE_RECIPE = "base.sh"
 """Makes the base image where no registry can be reached; part of every tag, used or not."""
-SCORER = tuple(f"grader.evaluate.{name}" for name in ("container_server", "classifier", "small_convnet"))
+SCORER = tuple(
+    f"grader.evaluate.{name}" for name in ("scorer.container_server", "classifier", "small_convnet")
+)
 """Where the evaluate image starts, and what a task's evaluate.py imports: these, and what they import, are in there."""
 
 _BESIDE = {

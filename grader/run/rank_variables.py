@@ -10,7 +10,7 @@ import re
 import shlex
 
 from grader.errors import UsageError
-from grader.launch.environment import own_names
+from grader.launch.ranks.environment import own_names
 
 _ALLOWED = ("NCCL_", "CUDA_", "TORCH_NCCL_", "TORCH_FR_")
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")

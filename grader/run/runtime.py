@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from grader.launch.data_folder import files_below
+from grader.launch.ranks.data_folder import files_below
 from grader.model.submission import Submission
 from grader.model.task import Limits
 from grader.run.runtime_scorer import RuntimeScorer

@@ -14,7 +14,7 @@ from grader.model.checkpoint_save import Save
 from grader.model.file_write import FileWrite
 from grader.model.line_change import LineChange, Sums
 from grader.model.traffic import Traffic
-from grader.probe import events
+from grader.probe.trace import events
 from grader.run.trace_fields import Fields, plain
 
 _GENERIC = frozenset({

@@ -15,7 +15,7 @@ from typing import Any
 from grader.model import drawn_data
 from grader.model import trace as model
 from grader.model.line_change import Sums
-from grader.probe import events
+from grader.probe.trace import events
 from grader.run import trace_events
 from grader.run.trace_fields import Fields, WrongFieldError
 from grader.run.trace_lines import Problems, TraceLine, read_lines

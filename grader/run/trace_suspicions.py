@@ -6,7 +6,7 @@ instructor decides.
 
 from __future__ import annotations
 
-from grader.probe import events
+from grader.probe.trace import events
 from grader.run.trace_lines import TraceLine
 
 AHEAD_S = 0.5

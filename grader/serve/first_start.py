@@ -10,9 +10,9 @@ import platform
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from grader.catalog.course_file import load_course
+from grader.catalog.courses.course_file import load_course
 from grader.catalog.data.datasets import dataset_names, prepare, prepared
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.errors import GraderError, UsageError
 from grader.model.course import CourseItem
 from grader.model.task import Profile, Task

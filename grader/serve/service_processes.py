@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from grader.launch.processes import die_with_parent
+from grader.launch.system.processes import die_with_parent
 
 _QUICK_S, _LONGEST_PAUSE_S = 10.0, 20.0
 _LOG_BYTES = 32 << 20

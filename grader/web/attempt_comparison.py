@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.model.attempt_result import AttemptResult
-from grader.report.attempt_changes import AttemptChanges, JudgedSubmission, attempt_changes
 from grader.report.audience import Audience, for_audience
+from grader.report.changes.attempt_changes import AttemptChanges, JudgedSubmission, attempt_changes
+from grader.report.html.explanation_pages import rule_titles
 from grader.report.json_report import from_json
-from grader.report.pages import rule_titles
 from grader.store.attempts.attempt_results import results_of
 from grader.store.attempts.attempts import StoredAttempt, attempt, attempt_before
 from grader.store.attempts.submissions import source_of

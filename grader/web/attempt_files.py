@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from grader.report import banner
 from grader.report.audience import Audience, for_audience
 from grader.report.json_report import from_json
+from grader.report.words import banner
 from grader.store.attempts.attempt_results import results_of
 from grader.store.attempts.attempts import StoredAttempt, attempt, files_of
 from grader.store.attempts.submissions import source_of

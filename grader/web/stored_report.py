@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from grader.model.finding import Severity
 from grader.report.safe_text import one_line
-from grader.report.wording import SEVERITIES
+from grader.report.words.wording import SEVERITIES
 
 REPORT, STAFF_REPORT = "report.html", "report-staff.html"
 _VERDICT = (b'<div class="panel hero', b'<dl class="strip">')

@@ -18,10 +18,10 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.grade import RubricResult
 from grader.model.notebook_lines import told_place
 from grader.model.start_command import start_command
-from grader.report import banner, wording
-from grader.report.markdown_html import inline_html, page_html, statement_html
-from grader.report.page_engine import page_engine
+from grader.report.html.markdown_html import inline_html, page_html, statement_html
+from grader.report.html.page_engine import page_engine
 from grader.report.safe_text import one_line, visible
+from grader.report.words import banner, wording
 from grader.store.attempts.attempts import StoredAttempt
 from grader.store.grading.comment_library import StoredEntry
 from grader.translation import (

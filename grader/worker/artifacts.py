@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grader.judging.attempt import Attempt
 from grader.report.audience import Audience
-from grader.report.html import plots_of, to_html
+from grader.report.html.attempt_page import plots_of, to_html
 from grader.report.json_report import to_json
 from grader.run.workspace import Workspace
 from grader.store.attempts.attempt_endings import StoredFile

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from grader.catalog.data.datasets import find_dataset
 from grader.catalog.data.transfer import take_data
-from grader.catalog.kept_tasks import load_kept, tasks_folder, unpack_task
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.kept_tasks import load_kept, tasks_folder, unpack_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import InfraError, UsageError
 from grader.model.grade import Grade, Verdict
 from grader.model.run_options import Options

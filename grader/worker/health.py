@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from grader.catalog.data.datasets import find_dataset
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.errors import GraderError, UsageError
 from grader.model.task import Task
 from grader.run.registry import open_runtime

@@ -27,7 +27,7 @@ from typing import IO
 import structlog
 
 from grader.errors import EXIT_ACCEPTED, GraderError, InfraError, UsageError
-from grader.launch.processes import die_with_parent
+from grader.launch.system.processes import die_with_parent
 from grader.queue.celery import configuration
 from grader.run.devices.allocation import read_allocation
 from grader.run.host_devices import host_devices

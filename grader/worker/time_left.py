@@ -5,7 +5,7 @@ Says nothing of attempts: which of them are of such a task is the queue's to kno
 
 from __future__ import annotations
 
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.errors import TaskError, UsageError
 from grader.worker.coordinator import Coordinator
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task, reference
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.task_folders import load_task, reference
 from grader.judging.attempt import Attempt
 from grader.model.grade import ItemState, RubricResult, Verdict
 from grader.model.run_options import Options

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import load_task
 from grader.judging.attempt import Attempt
 from grader.judging.judge import regrade
 from grader.model.grade import Verdict

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
-from grader.evaluate.measurement_files import read_stored
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import load_task
+from grader.evaluate.files.measurement_files import read_stored
 from grader.idx import read_split
 from grader.model.evaluation import Evaluation
 from grader.model.run_options import Options, Setting

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submission_selection import load_selected
-from grader.catalog.tasks import load_task, reference
-from grader.evaluate import calibration as calibrations
-from grader.evaluate.measurement_files import write_stored
+from grader.catalog.submissions.submission_selection import load_selected
+from grader.catalog.tasks.task_folders import load_task, reference
+from grader.evaluate.files.measurement_files import write_stored
+from grader.evaluate.time import calibration as calibrations
 from grader.judging.judge import regrade
 from grader.model.grade import ItemState
 from grader.model.run_options import Options

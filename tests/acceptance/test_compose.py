@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import InfraError
 from grader.run import images
 from tests import promised

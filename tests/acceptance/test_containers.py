@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.checks.run.models.first_difference import SEEN_AGAIN
 from grader.judging.attempt import Attempt
 from grader.model.run_options import Options

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import load_task
 from grader.judging.attempt import Attempt
 from grader.model.grade import ItemState, Verdict
 from grader.model.run_options import Options
 from grader.model.submission import Submission
 from grader.pipeline import Pipeline
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from tests import promised
 from tests.acceptance.conftest import CHECKOUT
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import nn
 
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
-from grader.evaluate.weight_files import MAX_BYTES
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import load_task
+from grader.evaluate.files.weight_files import MAX_BYTES
 from grader.model.grade import Verdict
 from grader.model.run_options import Options
 from grader.model.submission import Submission

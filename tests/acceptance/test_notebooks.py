@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from tests.acceptance.conftest import CHECKOUT, Cli
 from tests.notebooks.notebook_files import notebook
 

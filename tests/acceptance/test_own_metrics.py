@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.catalog.data.own_datasets import prepare
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.cli.printing import print_calibration
 from grader.judging.attempt import Attempt
 from grader.judging.judge import regrade
@@ -21,7 +21,7 @@ from grader.model.submission import SourceFile, Submission
 from grader.pipeline import Pipeline
 from grader.report.audience import Audience, for_audience
 from grader.report.exports import gradescope, junit, markdown
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.report.json_report import from_json, to_json
 from grader.run.workspace import Workspace
 from grader.settings import settings

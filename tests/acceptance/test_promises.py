@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.course_file import load_course
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.courses.course_file import load_course
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.checks.rule import load_rules
 from grader.judging.attempt_folder import open_attempt
 from grader.judging.judge import regrade

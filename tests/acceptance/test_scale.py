@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.judging.attempt import Attempt
 from grader.model.grade import ItemState, Verdict
 from grader.model.run_options import Options
 from grader.model.submission import SourceFile, Submission
 from grader.pipeline import Pipeline
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 
 # The ladder of `assessment` begins with its skeleton, and promises its points.
 TASKS = [name for name in find_tasks() if name != "assessment"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import load_task
 from grader.judging.attempt import Attempt
 from grader.judging.judge import regrade
 from grader.model.finding import Finding

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from grader.catalog.tasks import load_task, reference
+from grader.catalog.tasks.task_folders import load_task, reference
 from grader.model.run_options import Options
 from grader.pipeline import OnProgress, Pipeline
 from grader.promises.parallel_pipelines import side_by_side

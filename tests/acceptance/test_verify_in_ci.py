@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.run_options import Options
 from grader.model.submission import Submission
 from grader.model.task import Task

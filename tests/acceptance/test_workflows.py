@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from grader import __version__, cli
-from grader.catalog.new_course import FIRST_TASK, WORKFLOWS
+from grader.catalog.courses.new_course import FIRST_TASK, WORKFLOWS
 from tests.acceptance.conftest import CHECKOUT
 
 KEPT = (

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.catalog.submission_selection import load_selected
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.submissions.submission_selection import load_selected
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.finding import Severity
 from grader.model.grade import ItemState
 from grader.model.run_options import Options

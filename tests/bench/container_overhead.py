@@ -18,7 +18,7 @@ import docker
 from docker import DockerClient
 
 from grader.catalog.data.datasets import find_dataset
-from grader.catalog.tasks import load_task, reference
+from grader.catalog.tasks.task_folders import load_task, reference
 from grader.model.dataset import PreparedDataset
 from grader.model.run_options import Options
 from grader.model.submission import SourceFile, Submission

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.catalog.tasks import load_task, reference
+from grader.catalog.tasks.task_folders import load_task, reference
 from grader.store import schema
 from grader.store.attempts.attempts import AttemptFilter, attempts
 from grader.store.courses import courses, enrolments

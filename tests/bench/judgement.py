@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from grader.catalog.submission_selection import load_selected
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.submissions.submission_selection import load_selected
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.model.grade import Verdict
 from grader.model.verify_case import VerifyCase
 from grader.promises.verification import Verification, verify

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grader.catalog.data.datasets import find_dataset
-from grader.catalog.tasks import load_task, reference
+from grader.catalog.tasks.task_folders import load_task, reference
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline
-from grader.probe import events
-from grader.report.html import to_html
+from grader.probe.trace import events
+from grader.report.html.attempt_page import to_html
 from grader.run.workspace import Workspace
 from tests.bench.figures import Figure
 from tests.ports import free_port

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline
 from grader.run.record_reader import read_record

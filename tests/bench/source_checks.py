@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.catalog.tasks import load_task, reference
+from grader.catalog.tasks.task_folders import load_task, reference
 from grader.checks.lint import lint
 from grader.model.submission import SourceFile, Submission
 from tests.bench.figures import Figure

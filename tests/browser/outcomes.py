@@ -11,7 +11,7 @@ from typing import Any
 from grader.judging.attempt import Attempt
 from grader.model.grade import Verdict
 from grader.report.audience import Audience
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.report.json_report import to_json
 from grader.store import events
 from grader.store.attempts import attempt_endings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.store.people import invitations
 from tests import promised
 from tests.browser.conftest import SIZES, Windows

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.grade import Verdict
 from grader.report.audience import Audience
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.report.json_report import to_json
 from grader.store import events
 from grader.store.attempts import attempt_endings

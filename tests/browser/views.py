@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.delivery.mail.links import AddressToConfirm, confirm_token, off_token
 from grader.store.courses import (
     announcements,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import TaskError
 from grader.model.task import Artifact
 

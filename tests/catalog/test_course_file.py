@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.course_file import course_files, load_course, parse_course
-from grader.catalog.course_notes import course_notes
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.courses.course_file import course_files, load_course, parse_course
+from grader.catalog.courses.course_notes import course_notes
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.errors import TaskError, UsageError
 
 PROFILES = {"first": ("cpu", "gpu"), "second": ("cpu",), "third": ("cpu",)}

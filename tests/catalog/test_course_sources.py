@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import course_archive
-from grader.catalog.course_archive import read_archive
-from grader.catalog.course_sources import course_from, without_password
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.courses import course_archive
+from grader.catalog.courses.course_archive import read_archive
+from grader.catalog.courses.course_sources import course_from, without_password
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.errors import UsageError
 from grader.settings import settings
 

@@ -11,7 +11,7 @@ import pytest
 from grader.catalog.data import transfer
 from grader.catalog.data.datasets import find_dataset, prepare, prepared
 from grader.catalog.data.transfer import OfferedData, data_piece, offered_data, take_data
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import InfraError, UsageError
 from grader.settings import settings
 

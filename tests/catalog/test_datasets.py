@@ -14,7 +14,7 @@ import pytest
 
 from grader.catalog.data.datasets import find_dataset, prepare, prepared
 from grader.catalog.data.image_sources import enlarge
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import InfraError, TaskError, UsageError
 from grader.idx import images_bytes, labels_bytes, read_split
 from grader.model.dataset import PreparedDataset

@@ -8,10 +8,10 @@ import tomllib
 import pytest
 from pydantic import BaseModel
 
-from grader.catalog.course_schema import CourseTable
-from grader.catalog.file_format import format_page
-from grader.catalog.problems import table_in
-from grader.catalog.schema import TaskFile
+from grader.catalog.courses.course_schema import CourseTable
+from grader.catalog.formats.file_format import format_page
+from grader.catalog.formats.problems import table_in
+from grader.catalog.tasks.task_schema import TaskFile
 
 
 def keys(table: type[BaseModel], seen: set[type[BaseModel]]) -> set[str]:

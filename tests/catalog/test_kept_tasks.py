@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.kept_tasks import changed_files, keep_task, load_kept, pack_task, unpack_task
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.tasks import load_task, reference
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.kept_tasks import changed_files, keep_task, load_kept, pack_task, unpack_task
+from grader.catalog.tasks.task_folders import load_task, reference
 from grader.errors import InfraError, UsageError
 from grader.settings import in_course, settings
 

@@ -12,7 +12,7 @@ import pytest
 
 from grader.catalog.data.datasets import find_dataset
 from grader.catalog.data.own_datasets import prepare, prepared
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import TaskError, UsageError
 from grader.model.dataset import PreparedDataset
 from tests.own_task import corpus, write_course

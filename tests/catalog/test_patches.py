@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from grader import cli
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import EXIT_ACCEPTED, EXIT_TASK_ERROR, EXIT_USAGE, TaskError, UsageError
 from grader.model.finding import Location
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import TaskError
 from grader.model.finding import Location
 

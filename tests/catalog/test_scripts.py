@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.scripts import NamedScript, read_scripts
+from grader.catalog.submissions.scripts import NamedScript, read_scripts
 from grader.checks.source.script import parse
 from grader.errors import UsageError
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.catalog import package_files
-from grader.catalog.changes import changes_since
 from grader.catalog.package_files import PACKAGE, judging_files, running_files
-from grader.catalog.submission_selection import VerifyShard, parse_shard, select
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.changes import changes_since
+from grader.catalog.submissions.submission_selection import VerifyShard, parse_shard, select
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import UsageError
 
 FLAWED = ("rejected/one.py", "rejected/two.py")
@@ -139,7 +139,7 @@ def test_a_change_of_the_judge_itself_reaches_everything(repo: Path, monkeypatch
     (repo / "grader" / "checks" / "rule.py").write_text("x = 1\n")
     assert left() == set(), "nothing that runs or judges lies there"
     files = frozenset({repo / "grader" / "checks" / "rule.py"})
-    monkeypatch.setattr("grader.catalog.changes.judging_files", lambda: files)
+    monkeypatch.setattr("grader.catalog.submissions.changes.judging_files", lambda: files)
     assert left() == EVERYTHING
 
 
@@ -161,15 +161,20 @@ def test_what_runs_and_what_judges_is_read_from_the_imports() -> None:
         {path.relative_to(PACKAGE).as_posix() for path in files()} for files in (running_files, judging_files)
     )
     assert {"launch/supervisor.py", "probe/install.py", "run/runtimes/docker.py", "pipeline.py"} <= running
-    assert {f"evaluate/{name}.py" for name in ("container_server", "run_scoring", "classifier")} <= running
+    scorer = ("scorer/container_server", "scorer/run_scoring", "classifier")
+    assert {f"evaluate/{name}.py" for name in scorer} <= running
     assert not any(path.startswith(("checks/rules/", "checks/source/", "web/", "store/")) for path in running)
     assert not running & {
         "judging/judge.py",
         "checks/policy.py",
-        "evaluate/score.py",
+        "evaluate/points/score.py",
         "report/json_report.py",
     }
-    assert {"checks/rule.py", "checks/rules/data002_missing_set_epoch.py", "evaluate/score.py"} <= judging
+    assert {
+        "checks/rule.py",
+        "checks/rules/data002_missing_set_epoch.py",
+        "evaluate/points/score.py",
+    } <= judging
     assert not any(path.startswith(("launch/", "web/", "store/", "report/", "worker/")) for path in judging)
 
 
@@ -179,8 +184,8 @@ def test_what_runs_and_what_judges_is_read_from_the_imports() -> None:
         *("run/class_labels.py", "run/hash_order.py", "run/registry.py"),
         *("model/run_options.py", "model/attempt_facts.py"),
         *("judging/second_look.py", "judging/attempt_folder.py", "checks/run/models/traced_steps.py"),
-        *("evaluate/calibration.py", "evaluate/measured_run.py", "evaluate/timing.py"),
-        *("evaluate/machine_watch.py", "evaluate/throughput.py"),
+        *("evaluate/time/calibration.py", "evaluate/time/measured_run.py", "evaluate/time/timing.py"),
+        *("evaluate/time/machine_watch.py", "evaluate/time/throughput.py"),
     ],
 )
 def test_what_decides_how_it_is_run_runs_too(decides: str) -> None:
@@ -194,7 +199,7 @@ def test_whatever_the_pipeline_imports_itself_either_runs_or_only_judges() -> No
     assert {path.relative_to(PACKAGE).as_posix() for path in imported} == {
         # The submission's text and the data set's version are in the key themselves.
         "catalog/data/datasets.py",
-        "catalog/kept_tasks.py",
+        "catalog/tasks/kept_tasks.py",
         "checks/limited_reading.py",
         "checks/diagnosis.py",
         "checks/rule.py",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, read_submission
+from grader.catalog.submissions.learner_files import MAX_FILE_BYTES, MAX_FILES, read_submission
 from grader.errors import UsageError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader import cli
-from grader.catalog.tasks import find_tasks, load_task, reference
+from grader.catalog.tasks.task_folders import find_tasks, load_task, reference
 from grader.errors import TaskError, UsageError
 from grader.model.task import Expected
 

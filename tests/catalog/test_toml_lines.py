@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from grader.catalog.toml_lines import line_of, lines_of
+from grader.catalog.formats.toml_lines import line_of, lines_of
 
 NASTY = '''\
 title = "a [not] a = table"  # [nor.this]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.catalog.unified_diff import (
+from grader.catalog.submissions.unified_diff import (
     DiffError,
     MismatchError,
     apply,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.scripts import NamedScript
+from grader.catalog.submissions.scripts import NamedScript
 from grader.checks.lint import LintedScript, lint
 from grader.checks.mended_script import MendedScript, mend
 from grader.checks.rule import load_rules

@@ -50,7 +50,7 @@ def test_what_takes_a_decision_remains_and_decides(script: Path, capsys: pytest.
 
 
 def test_a_diff_is_shown_and_nothing_is_written(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from grader.catalog.unified_diff import apply, read_diff
+    from grader.catalog.submissions.unified_diff import apply, read_diff
 
     before = script.stat()
     assert cli.main(["lint", "--diff", script.name]) == 0

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.promised_submissions import submissions_of
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.promised_submissions import submissions_of
+from grader.catalog.tasks.task_folders import load_task
 from grader.checks.mistakes import Mistake, load_mistakes
 from grader.checks.rule import load_rules
 from grader.model.promise import PromisedSubmission

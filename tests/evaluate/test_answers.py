@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.evaluate.rubric import charges
-from grader.evaluate.scale import ScaledItem
-from grader.evaluate.score import score
+from grader.evaluate.points.rubric import charges
+from grader.evaluate.points.scale import ScaledItem
+from grader.evaluate.points.score import score
 from grader.model.evaluation import Answer, Evaluation
 from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import ItemState, RubricResult, Verdict

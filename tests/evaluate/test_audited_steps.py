@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from grader.evaluate.audited_steps import audited
-from grader.evaluate.run_scoring import ScoringCache, ScoringRequest
-from grader.evaluate.told_steps import told_by
+from grader.evaluate.audit.audited_steps import audited
+from grader.evaluate.audit.told_steps import told_by
+from grader.evaluate.scorer.run_scoring import ScoringCache, ScoringRequest
 from grader.idx import read_split
 from tests.evaluate.tiny import write_split
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from grader.errors import InfraError, TaskError, UsageError
-from grader.evaluate import calibration
-from grader.evaluate.measured_run import MeasuredRun
-from grader.evaluate.measurement_files import read_stored
+from grader.evaluate.files.measurement_files import read_stored
+from grader.evaluate.time import calibration
+from grader.evaluate.time.measured_run import MeasuredRun
 from grader.model.calibration import Calibration
 from grader.model.dataset import PreparedDataset
 from grader.model.run_options import Setting

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.measurement_files import read_stored
+from grader.evaluate.files.measurement_files import read_stored
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Change, Evaluation
 from grader.model.task import Task

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from grader.evaluate.compared_pictures import compared_pictures
-from grader.evaluate.run_scoring import ScoringCache, ScoringRequest
-from grader.evaluate.told_steps import told_by
+from grader.evaluate.audit.compared_pictures import compared_pictures
+from grader.evaluate.audit.told_steps import told_by
+from grader.evaluate.scorer.run_scoring import ScoringCache, ScoringRequest
 from grader.idx import images_bytes, labels_bytes
 
 NUM_TRAIN, NUM_VALIDATION, CLASSES = 300, 80, 10

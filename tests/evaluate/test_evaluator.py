@@ -23,7 +23,7 @@ import torch
 
 from grader.errors import InfraError, TaskError
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.measurement_files import read_stored
+from grader.evaluate.files.measurement_files import read_stored
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.task import Task
@@ -400,7 +400,7 @@ def test_a_scorer_that_was_killed_while_idle_is_replaced(
 
 def test_the_scorer_ends_with_its_parent() -> None:
     code = (
-        "import time; from grader.evaluate.local_scorer import LocalScorer\n"
+        "import time; from grader.evaluate.scorer.local_scorer import LocalScorer\n"
         "scorer = LocalScorer()\n"
         "scorer.start(); scorer.wait_ready(); print(scorer.pid, flush=True); time.sleep(600)\n"
     )

@@ -12,9 +12,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grader.catalog.tasks import find_tasks, load_task
-from grader.evaluate.examination import answer_of
-from grader.evaluate.outcome import TRAINED
+from grader.catalog.tasks.task_folders import find_tasks, load_task
+from grader.evaluate.points.outcome import TRAINED
+from grader.evaluate.scorer.examination import answer_of
 from grader.model.run_account import Exchange, RankAccount, RunAccount
 from grader.model.task import Task
 

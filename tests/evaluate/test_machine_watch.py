@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.evaluate.machine_watch import MachineWatch, undisturbed
+from grader.evaluate.time.machine_watch import MachineWatch, undisturbed
 from grader.model.run import Ending, RankRecord, RunRecord
 
 START = 1_000_000.0

@@ -15,7 +15,7 @@ from torch._utils import _rebuild_tensor_v2, _rebuild_wrapper_subclass
 
 from grader.errors import TaskError
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.plain_tensors import KINDS
+from grader.evaluate.files.plain_tensors import KINDS
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.run import Ending, RankRecord, RunRecord

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.evaluate.reported_metrics import KEYS, MAX_EPOCHS, parse
+from grader.evaluate.files.reported_metrics import KEYS, MAX_EPOCHS, parse
 from grader.model.metric import ACCURACY
 from grader.settings import BUILT_IN
 

@@ -12,7 +12,7 @@ import torch
 
 from grader.errors import TaskError
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.measurement_files import read_stored
+from grader.evaluate.files.measurement_files import read_stored
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Answer, Evaluation

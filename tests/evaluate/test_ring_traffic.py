@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.evaluate.task_figures import Drawable
+from grader.evaluate.scorer.task_figures import Drawable
 from grader.model.run_account import Exchange, RankAccount, RunAccount
 from tests.evaluate.test_examinations import MODULES
 

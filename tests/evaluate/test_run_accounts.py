@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from grader.evaluate import run_accounts
-from grader.evaluate.run_accounts import account_of
+from grader.evaluate.scorer import run_accounts
+from grader.evaluate.scorer.run_accounts import account_of
 from grader.model.call_site import Site
 from grader.model.dataset import PreparedDataset
 from grader.model.run import Ending, RankRecord, RunRecord

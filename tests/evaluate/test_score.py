@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.source.script import parse
-from grader.evaluate.score import Score, score
-from grader.evaluate.timing import needs_repeat
+from grader.evaluate.points.score import Score, score
+from grader.evaluate.time.timing import needs_repeat
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.evaluation import ArtifactProblem, Change, Evaluation, OtherScore
 from grader.model.finding import EvidenceKind, Finding, Severity

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.task_figures import checked
+from grader.evaluate.scorer.task_figures import checked
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Evaluation
 from grader.model.task import Task

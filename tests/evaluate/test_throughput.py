@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.evaluate.throughput import num_epochs, num_steps, samples_per_s
+from grader.evaluate.time.throughput import num_epochs, num_steps, samples_per_s
 from grader.model.drawn_data import Batch, Pass
 from grader.model.trace import Event, RankTrace, Start, Step, Trace
 

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from grader.catalog.tasks import load_task
-from grader.evaluate.task_figures import Drawable, checked
+from grader.catalog.tasks.task_folders import load_task
+from grader.evaluate.scorer.task_figures import Drawable, checked
 from grader.model.run_account import RunAccount
 from tests.evaluate.test_examinations import module_of
 

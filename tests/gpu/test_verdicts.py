@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submission_selection import load_selected
-from grader.evaluate import score
+from grader.catalog.submissions.submission_selection import load_selected
+from grader.evaluate.points import score
 from grader.model.run_options import Options, Setting
 from grader.promises.verification import Verification, verify
 from grader.run import fork_server_client

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.unified_diff import split, write_diff
+from grader.catalog.submissions.unified_diff import split, write_diff
 
 NEAR = 0.6
 """A patch of fewer lines than this share of the script's."""

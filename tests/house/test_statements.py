@@ -14,7 +14,7 @@ from torch.distributed.run import get_args_parser
 
 from grader import cli
 from grader.catalog.rule_codes import known_codes
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 
 TASKS = {name: load_task(name) for name in find_tasks()}
 # `<where it says>` is what a reader fills in.

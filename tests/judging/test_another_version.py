@@ -14,8 +14,8 @@ import pytest
 
 from grader import cli
 from grader.catalog.data.datasets import prepare
-from grader.catalog.kept_tasks import keep_task
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.kept_tasks import keep_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import UsageError
 from grader.judging.attempt_folder import read_facts, write_facts
 from grader.judging.stored_attempt import judge_again, judged_version

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from grader.launch.deadlock import Snapshot, Standstill, stands_still
-from grader.launch.flight_records import (
+from grader.launch.endings.deadlock import Snapshot, Standstill, stands_still
+from grader.launch.endings.flight_records import (
     FlightRecord,
     held_by,
     on_device,
@@ -22,10 +22,10 @@ from grader.launch.flight_records import (
     stuck,
     tell,
 )
-from grader.launch.stacks import StackFrame, operation
+from grader.launch.endings.stacks import StackFrame, operation
 from grader.model.run import Ending
-from grader.probe import backward_passes
-from grader.probe.flight_recorder import summary
+from grader.probe.communication.flight_recorder import summary
+from grader.probe.gradients import backward_passes
 from tests.c_compiler import SHARED, compile_c
 from tests.launch.conftest import Launch
 

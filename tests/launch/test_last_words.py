@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.launch.failure import last_words
-from grader.launch.stacks import frames_of
+from grader.launch.endings.failure import last_words
+from grader.launch.endings.stacks import frames_of
 
 PREFIXED = """\
 [rank1]: Traceback (most recent call last):

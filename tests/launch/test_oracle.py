@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from grader.launch.environment import job_environment
+from grader.launch.ranks.environment import job_environment
 from grader.launch.spec import LaunchSpec
 from tests.launch.conftest import Launch
 from tests.ports import free_port

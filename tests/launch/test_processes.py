@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from grader.launch.processes import other_threads, usage
+from grader.launch.system.processes import other_threads, usage
 
 
 def test_whoever_computes_is_at_work_and_whoever_sleeps_is_not() -> None:

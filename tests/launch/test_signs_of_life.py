@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from grader.launch.streams import Capture, open_pipe
+from grader.launch.ranks.streams import Capture, open_pipe
 
 RETRYING = (
     b"[W1121 16:47:28.244515734 TCPStore.cpp:340] [c10d] TCP client failed to connect/validate to host localhost:12355 "

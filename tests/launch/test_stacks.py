@@ -6,12 +6,12 @@ import subprocess
 import sys
 import time
 
-from grader.launch.stacks import StackFile
+from grader.launch.endings.stacks import StackFile
 
 # Threads whose frames come and go all the time, as those of a data loader do.
 BUSY = """
 import json, sys, threading, time
-from grader.launch.rank import answer_with_stacks
+from grader.launch.ranks.rank import answer_with_stacks
 def deep(n):
     return n and deep(n - 1)
 def busy():

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader.catalog.patches import SUFFIX, read_patch
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
-from grader.catalog.unified_diff import apply_anywhere, read_diff
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.submissions.patches import SUFFIX, read_patch
+from grader.catalog.submissions.unified_diff import apply_anywhere, read_diff
+from grader.catalog.tasks.task_folders import load_task
 from grader.checks.lint import lint
 from grader.model.finding import Finding, Severity
 from grader.model.fix import Fix, mended
@@ -19,7 +19,7 @@ from grader.model.grade import Grade, Verdict
 from grader.model.run_options import Options
 from grader.model.submission import Submission
 from grader.pipeline import Pipeline
-from grader.report.cards import effect_of
+from grader.report.findings.cards import effect_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submissions import read_submission
+from grader.catalog.submissions.learner_files import read_submission
 from grader.errors import UsageError
 from grader.model.notebook_lines import told_place
 from grader.notebooks.handed_in import MAX_NOTEBOOK_BYTES, scripts_in

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from grader import cli
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import find_tasks, load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.errors import EXIT_ACCEPTED, EXIT_USAGE
 from grader.notebooks.lab import lab_notebook
 

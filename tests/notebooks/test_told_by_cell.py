@@ -13,7 +13,7 @@ from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.fix import Edit, Fix
 from grader.model.notebook_lines import by_cell
 from grader.model.submission import SourceFile, Submission
-from grader.report.quote import quotes
+from grader.report.findings.quote import quotes
 from tests.notebooks.notebook_files import notebook
 
 SETUP = "# grader: train.py\nimport torch.distributed as dist\n\ndist.init_process_group('gloo')"

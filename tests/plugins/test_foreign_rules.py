@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.new_task import new_task
 from grader.catalog.rule_codes import known_codes
-from grader.catalog.tasks import find_tasks
+from grader.catalog.tasks.new_task import new_task
+from grader.catalog.tasks.task_folders import find_tasks
 from grader.checks.diagnosis import load_explanations
 from grader.checks.lint import lint, load_page
 from grader.checks.rule import load_rules
 from grader.errors import TaskError, UsageError
 from grader.model.submission import SourceFile, Submission
 from grader.plugins.sources import DIAGNOSES, RULES, foreign_files
-from grader.report.pages import rule_pages
+from grader.report.html.explanation_pages import rule_pages
 from tests.plugins.conftest import CHECKOUT, DIAGNOSIS, RULE, Grader, installed
 
 GREETING = Submission("test", (SourceFile("train.py", "print('here')\n"),))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.evaluate.told_steps import told as told_of
+from grader.evaluate.audit.told_steps import told as told_of
 from grader.model.dataset import PreparedDataset
 from grader.run.workspace import Workspace
 from tests.probe.warm_ranks import Ran

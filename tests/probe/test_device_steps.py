@@ -11,12 +11,12 @@ from collections.abc import Callable
 import pytest
 
 from grader.checks.run.optimisation.replayed_steps import replays
-from grader.probe import events
+from grader.probe.trace import events
 from tests.probe.warm_ranks import Ran
 
 QUEUE = """
 import json, time
-import grader.probe.device_steps as device_steps
+import grader.probe.steps.device_steps as device_steps
 
 class Queued:
     # What was put into the queue is done a while later; to ask for it sooner would mean to wait.
@@ -83,7 +83,7 @@ def step():
     optimizer.step()
 
 step()
-from grader.probe import patches
+from grader.probe.hooks import patches
 torch.cuda._initialized, patches._captures = True, lambda: True
 with Listed() as listed:
     for _ in range(3):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.probe import events
+from grader.probe.trace import events
 from tests.probe.warm_ranks import Ran
 
 TRAIN = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.probe import events
+from grader.probe.trace import events
 from tests.probe.warm_ranks import Ran
 
 

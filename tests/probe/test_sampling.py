@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from grader.probe import sampling
+from grader.probe.hooks import sampling
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from grader.probe.seals import Sealer, look_through
-from grader.probe.writer import Writer
+from grader.probe.trace.seals import Sealer, look_through
+from grader.probe.trace.writer import Writer
 
 KEY, RANK = bytes(range(100, 132)), 1
 
@@ -164,9 +164,9 @@ def test_no_memory_of_a_rank_holds_the_key_once_it_is_wiped() -> None:
 
 HOLDER = """
 import sys
-from grader.launch.seal_key import KEY_BYTES, SealKey
-from grader.probe import sampling
-from grader.probe.seals import Sealer
+from grader.launch.ranks.seal_key import KEY_BYTES, SealKey
+from grader.probe.hooks import sampling
+from grader.probe.trace.seals import Sealer
 raw = bytearray(KEY_BYTES)
 with open(0, "rb", buffering=0) as given:
     given.readinto(raw)

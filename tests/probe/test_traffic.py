@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.evaluate.run_accounts import _gaps
+from grader.evaluate.scorer.run_accounts import _gaps
 from tests.probe.warm_ranks import Ran
 
 START = "dist.init_process_group('gloo')\nrank = dist.get_rank()\nworld = dist.get_world_size()\n"

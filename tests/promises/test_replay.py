@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.submission_selection import load_selected
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.submission_selection import load_selected
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.grade import Verdict
 from grader.model.promise import PromisedSubmission
 from grader.model.run_options import Options

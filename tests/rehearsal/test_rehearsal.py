@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from grader import cli
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.rehearsal import Durations, RehearsalResult, Scenario, recorded, rehearse

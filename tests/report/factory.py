@@ -10,10 +10,10 @@ from typing import Any
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.source.script import parse
-from grader.evaluate.outcome import Outcome
-from grader.evaluate.rubric import judge_item
-from grader.evaluate.scale import ScaledItem
-from grader.evaluate.timing import Timing
+from grader.evaluate.points.outcome import Outcome
+from grader.evaluate.points.rubric import judge_item
+from grader.evaluate.points.scale import ScaledItem
+from grader.evaluate.time.timing import Timing
 from grader.judging.attempt import Attempt
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.call_site import Site

@@ -8,15 +8,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.catalog.unified_diff import apply, read_diff
+from grader.catalog.submissions.unified_diff import apply, read_diff
 from grader.model.attempt_result import AttemptResult
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import CheckResult, Grade, State
 from grader.model.submission import SourceFile, Submission
-from grader.report.attempt_changes import AttemptChanges, JudgedSubmission, attempt_changes
 from grader.report.audience import Audience, for_audience
-from grader.report.source_changes import MOST_LINES, FileChange, FileChangeKind, SourceChanges
-from grader.report.text_diff import LineSign
+from grader.report.changes.attempt_changes import AttemptChanges, JudgedSubmission, attempt_changes
+from grader.report.changes.source_changes import MOST_LINES, FileChange, FileChangeKind, SourceChanges
+from grader.report.changes.text_diff import LineSign
 from tests.report import factory
 
 TITLES = {"IO001": "Every rank saves", "DATA001": "Every rank trains on the whole set"}

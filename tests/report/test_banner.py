@@ -8,7 +8,7 @@ import pytest
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
-from grader.report.banner import sentence, tone
+from grader.report.words.banner import sentence, tone
 
 ACCEPTED, REJECTED, HELD = Verdict.ACCEPTED, Verdict.REJECTED, Verdict.HELD
 MORNING = datetime(2030, 3, 1, 8, 5, tzinfo=UTC)

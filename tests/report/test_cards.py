@@ -8,7 +8,7 @@ import pytest
 
 from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import ItemState, RubricResult, Verdict
-from grader.report.cards import group_cards
+from grader.report.findings.cards import group_cards
 from tests.report import factory
 
 

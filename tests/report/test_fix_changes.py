@@ -11,9 +11,9 @@ from grader.checks.lint import lint
 from grader.model.finding import Finding
 from grader.model.fix import Edit, Fix, mended
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
-from grader.report.fix_changes import fix_changes
-from grader.report.html import to_html
-from grader.report.text_diff import LineSign
+from grader.report.changes.text_diff import LineSign
+from grader.report.findings.fix_changes import fix_changes
+from grader.report.html.attempt_page import to_html
 from tests.report import factory
 from tests.report.document import Document
 

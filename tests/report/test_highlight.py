@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.report.highlight import highlighted
+from grader.report.html.highlight import highlighted
 from grader.report.safe_text import visible
 from tests.report.document import Document
 

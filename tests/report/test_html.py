@@ -12,7 +12,7 @@ from grader.model.finding import EvidenceKind
 from grader.model.grade import CheckResult, State, Verdict
 from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from tests.report import factory
 from tests.report.document import Document
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from tests.browser import page_checks
 from tests.report import factory
 

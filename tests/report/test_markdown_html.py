@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grader.checks.diagnosis import load_explanations
 from grader.checks.rule import load_rules
-from grader.report.markdown_html import inline_html, page_html
+from grader.report.html.markdown_html import inline_html, page_html
 from tests.report.document import Document
 
 BLOCKS = {

@@ -11,9 +11,9 @@ from rich.console import Console
 from grader.model.grade import ItemState, Verdict
 from grader.report.audience import Audience
 from grader.report.exports import markdown
-from grader.report.html import to_html
-from grader.report.not_reached import not_reached_sentence
-from grader.report.terminal import print_attempt, print_grade
+from grader.report.html.attempt_page import to_html
+from grader.report.terminal.attempt_text import print_attempt, print_grade
+from grader.report.words.not_reached import not_reached_sentence
 from tests.report import factory
 
 SENTENCE = (

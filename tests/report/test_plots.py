@@ -13,7 +13,7 @@ from grader.judging.attempt import Attempt
 from grader.model.evaluation import ReportedMetrics
 from grader.model.task_figure import Panel, Series, Surface, TaskFigure
 from grader.model.trace import Trace
-from grader.report.plots import Plot, draw_plots
+from grader.report.plots.report_plots import Plot, draw_plots
 from tests.report import factory
 from tests.report.document import Document
 

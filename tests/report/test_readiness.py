@@ -8,7 +8,7 @@ from rich.console import Console
 
 from grader.checks.rubric_step import RubricStep, Sight
 from grader.model.task import RubricItem
-from grader.report.readiness import print_readiness, readiness_view, steps_out
+from grader.report.findings.readiness import print_readiness, readiness_view, steps_out
 
 WRAP = ("GRAD001", "Nothing wraps the model. Write `model = DistributedDataParallel(model)`.")
 GROUP = ("DIST001", "No line starts a process group.")

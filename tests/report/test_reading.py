@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
+from grader.catalog.submissions.learner_files import read_submission
+from grader.catalog.tasks.task_folders import load_task
 from grader.checks.rubric_step import RubricStep, Sight
 from grader.model.finding import Finding, Severity
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
 from grader.model.task import Task
-from grader.report.cards import COSTS
-from grader.report.readiness import readiness_view
-from grader.report.reading import read_for
+from grader.report.findings.cards import COSTS
+from grader.report.findings.readiness import readiness_view
+from grader.report.findings.reading import read_for
 from tests.promised import CHECKOUT, promises, text
 
 TASKS = sorted(path.parent.name for path in (CHECKOUT / "tasks").glob("*/task.toml"))

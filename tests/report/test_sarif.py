@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from grader.catalog.scripts import NamedScript, read_scripts
+from grader.catalog.submissions.scripts import NamedScript, read_scripts
 from grader.checks.choice import Choice
 from grader.checks.lint import LintedScript, lint_script_as_asked
 from grader.checks.rule import load_rules

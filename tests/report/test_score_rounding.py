@@ -14,10 +14,10 @@ from grader.model.grade import Grade
 from grader.model.metric import ACCURACY, Direction
 from grader.report.audience import Audience, for_audience
 from grader.report.exports import gradescope, junit, markdown
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.report.json_report import from_json, to_json
 from grader.report.score_rounding import coarse
-from grader.report.terminal import print_attempt, print_grade
+from grader.report.terminal.attempt_text import print_attempt, print_grade
 from tests.report import factory
 
 ERRORS = replace(ACCURACY, name="errors", direction=Direction.MIN, readable_step=0.01)

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from grader.judging.attempt import Attempt
-from grader.report.html import to_html
-from grader.report.terminal import print_attempt
+from grader.report.html.attempt_page import to_html
+from grader.report.terminal.attempt_text import print_attempt
 from tests.report import factory
 
 

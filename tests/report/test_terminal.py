@@ -14,8 +14,8 @@ from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience, for_audience
-from grader.report.terminal import print_attempt, print_grade
-from grader.report.terminal_cards import print_findings
+from grader.report.terminal.attempt_text import print_attempt, print_grade
+from grader.report.terminal.terminal_cards import print_findings
 from tests.report import factory
 
 _ATTEMPTS = ("accepted", "rejected", "deadlocked", "crashed", "does_not_parse", "hostile")

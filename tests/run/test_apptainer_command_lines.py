@@ -58,7 +58,7 @@ TRAIN = (
     + "--mount type=bind,source=/base/attempt-1/data,destination=/data,ro "
     + "{data}"
     + HOSTS
-    + "{options}/images/train.sif /opt/venv/bin/python -u -m grader.launch.container_server --hide-clone3"
+    + "{options}/images/train.sif /opt/venv/bin/python -u -m grader.launch.servers.container_server --hide-clone3"
 )
 DATA = "--mount type=bind,source=/data/shared,destination=/prepared,ro "
 LIMITS = "--memory 1879048192 --memory-swap 1879048192 --pids-limit 512 "
@@ -105,7 +105,7 @@ def test_the_scorers_container_reads_and_has_no_rights_of_the_ranks() -> None:
         + "--mount type=bind,source=/data/visible,destination=/visible,ro "
         + "--mount type=bind,source=/data/hidden,destination=/hidden,ro "
         + HOSTS
-        + "/images/evaluate.sif /opt/venv/bin/python -u -m grader.evaluate.container_server --hide-clone3"
+        + "/images/evaluate.sif /opt/venv/bin/python -u -m grader.evaluate.scorer.container_server --hide-clone3"
     )
 
 
@@ -148,7 +148,7 @@ def test_a_profile_with_an_error_that_nobody_would_answer_is_refused() -> None:
 def test_clone3_does_not_exist_once_it_is_hidden_and_threads_and_children_still_start() -> None:
     script = """
         import ctypes, errno, os, subprocess, sys, threading
-        from grader.launch.syscalls import hide_clone3
+        from grader.launch.ranks.syscalls import hide_clone3
         libc = ctypes.CDLL(None, use_errno=True)
         assert libc.prctl(38, 1, 0, 0, 0) == 0  # no_new_privs
         hide_clone3()

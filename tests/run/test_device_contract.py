@@ -30,12 +30,15 @@ __attribute__((constructor)) static void preset(void) { setenv("STUB_GPUS", "ok,
 RUN = """
 import json, sys
 from pathlib import Path
-from grader.launch import preflight
+from grader.launch.system import preflight
 from grader.run import fork_server_client
 from grader.run.script_runs import run_script
 from grader.run.runtimes.process import ProcessRuntime
 
-on_cpu = "from grader.launch import preflight, fork_server; preflight.DEVICE_TYPE = 'cpu'; fork_server.main()"
+on_cpu = "; ".join(
+    ["from grader.launch.servers import fork_server", "from grader.launch.system import preflight"]
+    + ["preflight.DEVICE_TYPE = 'cpu'", "fork_server.main()"]
+)
 if "works" in sys.argv:
     fork_server_client.COMMAND[1:] = ["-u", "-c", on_cpu]
 SCRIPT = '''
@@ -51,7 +54,7 @@ with ProcessRuntime() as runtime:
 HANGS = """
 import json, os, sys, time
 from pathlib import Path
-import grader.launch.preflight as preflight
+import grader.launch.system.preflight as preflight
 from grader.launch.spec import LaunchSpec
 
 scratch = sys.argv[1]

@@ -15,7 +15,7 @@ import docker
 import pytest
 
 from grader.errors import InfraError
-from grader.launch.container_server import FIRST_RANK_UID, NUM_RANK_UIDS, STORE_UID
+from grader.launch.servers.container_server import FIRST_RANK_UID, NUM_RANK_UIDS, STORE_UID
 from grader.model.run import Ending
 from grader.run.engine.ownership import OWNER, STATE, Ownership
 from grader.run.runtimes.docker import DockerRuntime

@@ -64,10 +64,10 @@ def test_names_say_kind_and_tag(before: Names) -> None:
 @pytest.mark.parametrize(
     ("path", "changed"),
     [
-        ("grader/launch/rank.py", {"train", "service"}),
+        ("grader/launch/ranks/rank.py", {"train", "service"}),
         ("grader/probe/new.py", {"train", "service"}),
-        ("grader/evaluate/run_scoring.py", {"evaluate", "service"}),
-        ("grader/evaluate/rubric.py", {"service"}),
+        ("grader/evaluate/scorer/run_scoring.py", {"evaluate", "service"}),
+        ("grader/evaluate/points/rubric.py", {"service"}),
         ("grader/checks/choice.py", {"service"}),
         ("tasks/ddp-fashion/statement.md", {"service"}),
         ("containers/torch.lock", {"train", "evaluate", "service"}),

@@ -192,8 +192,8 @@ def test_the_scorer_s_image_holds_what_the_scorer_imports_and_nothing_to_judge_b
     assert not lacking
     assert {
         "grader/evaluate/classifier.py",
-        "grader/evaluate/container_server.py",
-        "grader/evaluate/scorer_process.py",
+        "grader/evaluate/scorer/container_server.py",
+        "grader/evaluate/scorer/scorer_process.py",
         "grader/evaluate/small_convnet.py",
     } <= set(files)
     rooms = {Path(file).parts[1].removesuffix(".py") for file in files}
@@ -208,9 +208,11 @@ def test_the_scorer_s_image_holds_what_the_scorer_imports_and_nothing_to_judge_b
         "report",
         "verify",
     }
-    assert not {"grader/evaluate/rubric.py", "grader/evaluate/score.py", "grader/launch/supervisor.py"} & set(
-        files
-    )
+    assert not {
+        "grader/evaluate/points/rubric.py",
+        "grader/evaluate/points/score.py",
+        "grader/launch/supervisor.py",
+    } & set(files)
     assert not json.loads(
         inside(names["evaluate"], "import glob, json; print(json.dumps(glob.glob('/opt/grader/t*')))")
     )
@@ -226,7 +228,7 @@ def test_the_service_works_without_torch(names: dict[str, str]) -> None:
         "        'run.conformance')\n"
         "    any(part in m.name for part in elsewhere) or importlib.import_module(m.name)\n"
         "print(sorted({'torch', 'docker', 'jinja2'} & set(sys.modules)), len(sys.modules))\n"
-        "import grader.catalog.tasks; print(*grader.catalog.tasks.find_tasks())\n"
+        "import grader.catalog.tasks.task_folders; print(*grader.catalog.tasks.task_folders.find_tasks())\n"
     )
     said = inside(names["service"], every, user="grader").splitlines()
     assert said[0].startswith("['docker', 'jinja2']")
@@ -255,7 +257,7 @@ def test_nobody_but_root_can_write_and_nothing_changes_its_user(names: dict[str,
 
 @pytest.mark.parametrize("kind", ["train", "evaluate"])
 @pytest.mark.parametrize(
-    "path", ["/opt/grader/grader/launch/rank.py", "/opt/grader/x", "/opt/venv/bin/python"]
+    "path", ["/opt/grader/grader/launch/ranks/rank.py", "/opt/grader/x", "/opt/venv/bin/python"]
 )
 def test_a_learner_can_t_change_our_code(names: dict[str, str], kind: str, path: str) -> None:
     code = f"try:\n    open({path!r}, 'ab')\nexcept OSError as error:\n    print(type(error).__name__)"

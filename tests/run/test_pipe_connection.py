@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from grader.launch.environment import clean_environment
+from grader.launch.ranks.environment import clean_environment
 from grader.launch.spec import LaunchSpec
 from grader.run.apptainer.pipe_connection import PipeConnection
 from grader.run.container_connection import ConnectionLostError
@@ -123,7 +123,7 @@ def test_a_box_on_this_machine_lays_out_runs_records_and_gives_back(tmp_path: Pa
         wall_s=60.0,
         probe=False,
     )
-    command = [sys.executable, "-u", "-m", "grader.launch.container_server"]
+    command = [sys.executable, "-u", "-m", "grader.launch.servers.container_server"]
     package = str(Path(__file__).resolve().parent.parent.parent)
     connection = PipeConnection("The container", command, clean_environment() | {"PYTHONPATH": package}, {})
     try:

@@ -107,7 +107,9 @@ def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     assert "KeyboardInterrupt" in err
     assert nothing_left(marker)
     assert list((tmp_path / "tmp").iterdir()) == []
-    assert not [pid for pid in processes_with("grader.launch.fork_server") if parent_of(pid) == judge.pid]
+    assert not [
+        pid for pid in processes_with("grader.launch.servers.fork_server") if parent_of(pid) == judge.pid
+    ]
 
 
 def test_a_judge_killed_outright_takes_everything_with_it(tmp_path: Path) -> None:

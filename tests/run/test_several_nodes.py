@@ -15,7 +15,7 @@ from typing import Any
 import docker
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import InfraError, UsageError
 from grader.model.run import Ending
 from grader.model.run_options import Options

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.course_file import load_course
+from grader.catalog.courses.course_file import load_course
 from grader.serve.first_start import set_up
 from grader.settings.schema import Settings
 from grader.store.courses import courses

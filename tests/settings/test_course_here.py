@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.tasks import skeleton_folder, task_folder
+from grader.catalog.tasks.task_folders import skeleton_folder, task_folder
 from grader.errors import UsageError
 from grader.settings import BUILT_IN, course_given, settings, tasks_dir
 

@@ -21,21 +21,21 @@ from grader.checks.rule_failures import parted
 from grader.checks.source.script import parse
 from grader.checks.source.syntax.noqa import comments_by_line
 from grader.errors import UsageError
-from grader.evaluate import reported_metrics
-from grader.evaluate.plain_files import RefusedError
-from grader.evaluate.results import read_results
-from grader.evaluate.told_steps import told_by
-from grader.evaluate.weight_files import load_tensors
-from grader.launch.failure import last_words
-from grader.launch.flight_records import read_answer, read_groups, stuck, tell, write_groups
+from grader.evaluate.audit.told_steps import told_by
+from grader.evaluate.files import reported_metrics
+from grader.evaluate.files.plain_files import RefusedError
+from grader.evaluate.files.results import read_results
+from grader.evaluate.files.weight_files import load_tensors
+from grader.launch.endings.failure import last_words
+from grader.launch.endings.flight_records import read_answer, read_groups, stuck, tell, write_groups
+from grader.launch.endings.stacks import frames_of, operation
 from grader.launch.progress import _epoch, _loss
-from grader.launch.stacks import frames_of, operation
-from grader.launch.streams import Capture, _says_only_that_it_waits, safe_text
+from grader.launch.ranks.streams import Capture, _says_only_that_it_waits, safe_text
 from grader.model.submission import SourceFile, Submission
 from grader.notebooks.handed_in import _scripts as notebook_scripts
-from grader.report.cards import group_cards
-from grader.report.highlight import highlighted
-from grader.report.text_diff import TextDiff
+from grader.report.changes.text_diff import TextDiff
+from grader.report.findings.cards import group_cards
+from grader.report.html.highlight import highlighted
 from grader.run.output_collection import collect
 from grader.run.trace_reader import read_trace
 from grader.web.upload.archive import scripts_in

@@ -28,7 +28,7 @@ LIMIT_S = 0.4
 # Opens a database of its own when it is imported.
 NOT_IMPORTED = ("grader.store.migrations.env",)
 # Reads nothing but what our own plots are drawn as.
-OWN_TEXTS = ("grader.report.canvas",)
+OWN_TEXTS = ("grader.report.plots.canvas",)
 _METHODS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn")
 
 

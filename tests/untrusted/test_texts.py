@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.checks.limited_reading import BEFORE_RUN, WAITED_FOR, lint_within, problem_within
 from grader.checks.source.syntax.problem import SyntaxProblem
 from grader.judging.attempt_folder import read_facts

@@ -24,7 +24,7 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
 from grader.settings.schema import Settings

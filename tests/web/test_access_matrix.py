@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import pytest
 
-from grader.catalog.tasks import find_tasks
+from grader.catalog.tasks.task_folders import find_tasks
 from grader.report.audience import Audience
-from grader.report.html import plots_of, to_html
+from grader.report.html.attempt_page import plots_of, to_html
 from grader.report.json_report import to_json
 from grader.store.courses import enrolments
 from grader.store.grading import certificates, regrades, reviews

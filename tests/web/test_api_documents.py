@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.store.attempts import attempt_endings
 from grader.store.attempts.attempt_endings import StoredFile
 from grader.store.attempts.attempts import AttemptFilter, attempts

@@ -8,7 +8,7 @@ import pytest
 
 from grader.model.grade import Verdict
 from grader.report.audience import Audience
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.report.json_report import to_json
 from grader.store.grading import reviews
 from grader.store.grading.grades import new_grade

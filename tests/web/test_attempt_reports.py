@@ -12,7 +12,7 @@ from fastapi import HTTPException
 from grader.model.grade import ItemState, Verdict
 from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.report.json_report import to_json
 from grader.store.attempts import attempt_endings, submissions
 from grader.store.attempts.submissions import Receipt

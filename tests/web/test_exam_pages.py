@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from grader import cli
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.settings import settings
 from grader.store.courses import courses
 from grader.store.courses.courses import TaskTerms

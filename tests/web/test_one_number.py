@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.judging.attempt import Attempt
 from grader.judging.judge import judge, regrade
 from grader.model.grade import Verdict
-from grader.report.banner import sentence
-from grader.report.html import to_html
+from grader.report.html.attempt_page import to_html
 from grader.report.json_report import from_json
+from grader.report.words.banner import sentence
 from grader.run.workspace import Workspace
 from grader.store.attempts import attempt_results
 from grader.store.attempts.limits import LateBank

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from grader import cli
-from grader.catalog.new_course import REUSABLE, workflow
+from grader.catalog.courses.new_course import REUSABLE, workflow
 from grader.model.grade import Verdict
 from grader.store.attempts import attempt_endings
 from grader.store.attempts.attempt_endings import StoredFile

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.grade import Verdict
 from grader.settings import in_course, settings
 from grader.store.attempts import attempt_endings, submissions

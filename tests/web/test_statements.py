@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.catalog.tasks import find_tasks, load_task
-from grader.report.markdown_html import statement_html
+from grader.catalog.tasks.task_folders import find_tasks, load_task
+from grader.report.html.markdown_html import statement_html
 from grader.web import templating
 from tests.web.conftest import School
 
@@ -109,7 +109,7 @@ def test_assets_are_kept_for_good_under_an_address_of_their_own(school: School) 
 
 
 def test_the_list_says_what_to_do_first(school: School) -> None:
-    from grader.catalog.course_file import load_course
+    from grader.catalog.courses.course_file import load_course
     from grader.store.courses import courses, enrolments
     from grader.store.courses.course_import import import_course
 

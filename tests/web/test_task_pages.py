@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.grade import Verdict
 from grader.store.attempts.attempts import AttemptFilter, attempts
 from grader.store.attempts.submissions import source_of

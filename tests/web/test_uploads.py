@@ -12,7 +12,7 @@ import httpx
 import httpx2
 import pytest
 
-from grader.catalog.submissions import MAX_FILES
+from grader.catalog.submissions.learner_files import MAX_FILES
 from grader.store.attempts.attempts import AttemptFilter, attempts
 from grader.store.attempts.submissions import source_of
 from grader.store.tables.api_token import Scope

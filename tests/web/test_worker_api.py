@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from grader.catalog.data.datasets import prepare
 from grader.catalog.data.transfer import OfferedData, take_data
-from grader.catalog.kept_tasks import unpack_task
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.kept_tasks import unpack_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.json_reader import read_value
 from grader.model.grade import Verdict
 from grader.report.audience import Audience

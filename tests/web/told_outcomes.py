@@ -21,10 +21,10 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Grade
 from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
-from grader.report.banner import outcome, sentence
 from grader.report.json_report import from_json, to_json
-from grader.report.terminal import print_grade
-from grader.report.wording import points_text
+from grader.report.terminal.attempt_text import print_grade
+from grader.report.words.banner import outcome, sentence
+from grader.report.words.wording import points_text
 from grader.store.attempts import attempt_endings, attempt_results
 from grader.store.attempts.attempt_endings import StoredFile
 from grader.store.courses import courses

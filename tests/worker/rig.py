@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 from sqlalchemy import select
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.submission import SourceFile, Submission
 from grader.store import events, schema
 from grader.store.attempts import attempt_endings, attempts, submissions

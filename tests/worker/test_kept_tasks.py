@@ -12,7 +12,7 @@ import pytest
 
 from grader.catalog.data.datasets import prepare
 from grader.catalog.data.versions import read_manifest
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.idx import images_bytes, labels_bytes
 from grader.model.grade import Verdict
 from grader.settings import in_course, settings

@@ -9,13 +9,13 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.catalog.problems import close_to
-from grader.catalog.toml_lines import Key
+from grader.catalog.formats.problems import close_to
+from grader.catalog.formats.toml_lines import Key
 from grader.model.own_data import IMAGES, DataFile, OwnData
 from grader.model.syntax_tree import parse_text
 
 if TYPE_CHECKING:
-    from grader.catalog.schema import TaskFile
+    from grader.catalog.tasks.task_schema import TaskFile
 
 _SCRIPT = ".py"
 PREPARE = "prepare"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from grader.catalog.course_archive import checked_path
+from grader.catalog.courses.course_archive import checked_path
 from grader.catalog.data.datasets import prepared_manifest
 from grader.catalog.data.versions import (
     SIDES,

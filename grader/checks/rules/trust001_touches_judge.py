@@ -81,7 +81,7 @@ def _order(script: Script, reach: ProcessAccess) -> tuple[str, int, int, str]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Gather what the script's own code reached for while it ran, and what its text does with such finds."""
-    from grader.probe import events
+    from grader.probe.trace import events
 
     told = [(r.rank, e) for r in evidence.trace.ranks for e in r.events(events.REACH)]
     used = [r for r in process_accesses(evidence.script) if r.holds]

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate, store and show the result."""
-    from grader.catalog.tasks import load_task
+    from grader.catalog.tasks.task_folders import load_task
     from grader.cli.live import LiveView
     from grader.cli.printing import print_calibration
     from grader.errors import EXIT_ACCEPTED, UsageError

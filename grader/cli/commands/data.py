@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Prepare one data set, or list all."""
     from grader.catalog.data import own_datasets
     from grader.catalog.data.datasets import data_command, dataset_names, prepared
-    from grader.catalog.tasks import tasks_with_own_data
+    from grader.catalog.tasks.task_folders import tasks_with_own_data
     from grader.cli.printing import print_datasets
     from grader.errors import EXIT_ACCEPTED, UsageError
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 def _prepare(name: str, source: Path | None) -> PreparedDataset:
     from grader.catalog.data import own_datasets
     from grader.catalog.data.datasets import dataset_names, prepare
-    from grader.catalog.tasks import find_tasks, load_task, tasks_with_own_data
+    from grader.catalog.tasks.task_folders import find_tasks, load_task, tasks_with_own_data
     from grader.errors import UsageError
 
     if name in dataset_names():

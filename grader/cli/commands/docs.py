@@ -26,9 +26,9 @@ def run(args: argparse.Namespace) -> int:
 
     from pydantic import BaseModel
 
-    from grader.catalog.course_schema import CourseTable
-    from grader.catalog.file_format import format_page
-    from grader.catalog.schema import TaskFile
+    from grader.catalog.courses.course_schema import CourseTable
+    from grader.catalog.formats.file_format import format_page
+    from grader.catalog.tasks.task_schema import TaskFile
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, UsageError
     from grader.settings import BUILT_IN

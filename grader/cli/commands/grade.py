@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge, print, and return 0 when accepted."""
-    from grader.catalog.submissions import read_submission
-    from grader.catalog.tasks import load_task
+    from grader.catalog.submissions.learner_files import read_submission
+    from grader.catalog.tasks.task_folders import load_task
     from grader.cli.live import LiveView
     from grader.cli.printing import print_grade
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED

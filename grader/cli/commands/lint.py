@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from grader.cli.exports import OF_LINT, add_export_arguments, check_exports, write_exports
 
 if TYPE_CHECKING:
-    from grader.catalog.scripts import NamedScript
+    from grader.catalog.submissions.scripts import NamedScript
     from grader.checks.choice import Choice
     from grader.checks.lint import LintedScript
     from grader.model.task import Task
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Lint everything that is named."""
-    from grader.catalog.scripts import read_scripts
+    from grader.catalog.submissions.scripts import read_scripts
     from grader.checks.rule_failures import exit_code
     from grader.cli.lint_printing import print_lint
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, EXIT_USAGE, UsageError
@@ -140,7 +140,7 @@ def _linter(args: argparse.Namespace) -> Callable[[NamedScript], LintedScript]:
     choice = parse_choice(args.select, args.ignore)
     if args.task is None:
         return partial(lint_script_within, AT_COMMAND, partial(lint_script_as_asked, choice=choice))
-    from grader.catalog.tasks import load_task
+    from grader.catalog.tasks.task_folders import load_task
     from grader.settings import settings
 
     for_task = partial(_lint_for_task, load_task(args.task), settings().profile, choice)
@@ -151,7 +151,7 @@ def _lint_for_task(task: Task, profile: str, choice: Choice, source: NamedScript
     from dataclasses import replace
 
     from grader.checks.lint import lint_script_as_asked
-    from grader.report.reading import Reading, read_for
+    from grader.report.findings.reading import Reading, read_for
 
     read = Reading((), ()) if source.problem else read_for(task, source.submission, profile)
     found = (*read.findings, *read.failures)

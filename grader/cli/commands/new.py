@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_course(args: argparse.Namespace) -> None:
-    from grader.catalog.new_course import FIRST_TASK, WORKFLOWS, new_course
+    from grader.catalog.courses.new_course import FIRST_TASK, WORKFLOWS, new_course
     from grader.cli.printing import emit_json
 
     folder = new_course(args.name, args.title)
@@ -50,10 +50,10 @@ def _write_course(args: argparse.Namespace) -> None:
 
 
 def _write_task(args: argparse.Namespace) -> None:
-    from grader.catalog.course_file import course_files
-    from grader.catalog.new_task import new_task
-    from grader.catalog.promised_submissions import submissions_of
-    from grader.catalog.tasks import load_task
+    from grader.catalog.courses.course_file import course_files
+    from grader.catalog.submissions.promised_submissions import submissions_of
+    from grader.catalog.tasks.new_task import new_task
+    from grader.catalog.tasks.task_folders import load_task
     from grader.cli.printing import emit_json
 
     folder = new_task(args.name, args.title)

@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
     from grader.judging.stored_attempt import judge_again, judged_version
     from grader.model.grade import Verdict
     from grader.report.audience import Audience, for_audience
+    from grader.report.changes.grade_changes import grade_changes
     from grader.report.folder import write_reports
-    from grader.report.grade_changes import grade_changes
     from grader.settings import in_course
 
     check_exports(args)

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Check, hand in, print, and return 0, or with --wait the verdict's exit code."""
     import secrets
 
-    from grader.catalog.submissions import read_submission
+    from grader.catalog.submissions.learner_files import read_submission
     from grader.checks.limited_reading import AT_COMMAND, problem_within
     from grader.cli import remote, remote_grade
     from grader.client import ReadingAnswer

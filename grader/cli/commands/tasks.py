@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list, one task, or one of its submissions."""
-    from grader.catalog.course_file import DEFAULT, course_files, load_course
-    from grader.catalog.tasks import find_tasks, load_task
+    from grader.catalog.courses.course_file import DEFAULT, course_files, load_course
+    from grader.catalog.tasks.task_folders import find_tasks, load_task
     from grader.cli.course_printing import place_to_json, print_tasks
     from grader.cli.printing import emit_json, print_task, task_to_json
     from grader.errors import EXIT_ACCEPTED, UsageError
@@ -97,7 +97,7 @@ def _statement(task: Task, language: str | None) -> str:
 
 def _write_notebook(args: argparse.Namespace) -> int:
     """Write the task as a notebook; never over a file, which may hold somebody's work."""
-    from grader.catalog.tasks import load_task
+    from grader.catalog.tasks.task_folders import load_task
     from grader.cli.files_to_write import make_folder_for
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, UsageError
@@ -128,9 +128,9 @@ def _show(args: argparse.Namespace) -> int:
 
     For people the task is not loaded: a patch whose base has changed, which no task may have, is shown as it was.
     """
-    from grader.catalog.patches import SUFFIX, read_outdated_patch
-    from grader.catalog.submissions import read_submission
-    from grader.catalog.unified_diff import DiffError
+    from grader.catalog.submissions.learner_files import read_submission
+    from grader.catalog.submissions.patches import SUFFIX, read_outdated_patch
+    from grader.catalog.submissions.unified_diff import DiffError
     from grader.errors import EXIT_ACCEPTED, TaskError
 
     if args.json:
@@ -158,9 +158,9 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _show_as_json(args: argparse.Namespace) -> int:
-    from grader.catalog.promised_submissions import submissions_of
-    from grader.catalog.submission_selection import find_promised
-    from grader.catalog.tasks import load_task
+    from grader.catalog.submissions.promised_submissions import submissions_of
+    from grader.catalog.submissions.submission_selection import find_promised
+    from grader.catalog.tasks.task_folders import load_task
     from grader.cli.printing import emit_json, promise_to_json
     from grader.errors import EXIT_ACCEPTED
 
@@ -173,8 +173,8 @@ def _show_as_json(args: argparse.Namespace) -> int:
 
 def _own_submission(task: str, wanted: str, *, rather: str) -> tuple[Path, Path, str]:
     """Its path, the folder of submissions, and its name; `rather`: the suffix that counts where there are two files."""
-    from grader.catalog.submission_selection import named
-    from grader.catalog.tasks import task_folder
+    from grader.catalog.submissions.submission_selection import named
+    from grader.catalog.tasks.task_folders import task_folder
 
     folder = task_folder(task) / "submissions"
     there = sorted(folder.glob("*/[!._]*"), key=lambda path: path.suffix == rather)
@@ -185,8 +185,8 @@ def _own_submission(task: str, wanted: str, *, rather: str) -> tuple[Path, Path,
 
 def _write_patch(args: argparse.Namespace) -> int:
     """Write a submission as a patch; the task is not loaded, as a patch that no longer applies is what may be wrong."""
-    from grader.catalog.patches import write_patch
-    from grader.catalog.unified_diff import DiffError, MismatchError
+    from grader.catalog.submissions.patches import write_patch
+    from grader.catalog.submissions.unified_diff import DiffError, MismatchError
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, TaskError
 

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Verify and return 0 when every promise was kept."""
-    from grader.catalog.submission_selection import load_selected, parse_shard
+    from grader.catalog.submissions.submission_selection import load_selected, parse_shard
     from grader.cli.live import LiveView
     from grader.cli.verification_printing import print_verification
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the workflow file."""
     import sys
 
-    from grader.catalog.new_course import workflow
+    from grader.catalog.courses.new_course import workflow
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED
 

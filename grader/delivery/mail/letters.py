@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from grader.report import banner
 from grader.report.safe_text import cut
+from grader.report.words import banner
 from grader.store.attempts.attempt_results import results_of
 from grader.store.attempts.attempts import StoredAttempt, attempt
 from grader.store.courses import announcements

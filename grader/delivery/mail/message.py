@@ -20,8 +20,8 @@ from typing import Any
 from jinja2 import Environment
 
 from grader.delivery.mail.letters import moment
-from grader.report.markdown_html import page_html
-from grader.report.page_engine import page_engine
+from grader.report.html.markdown_html import page_html
+from grader.report.html.page_engine import page_engine
 from grader.report.safe_text import cut, one_line, visible
 from grader.translation import current_language
 from grader.translation.templates import translate_templates

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.report.safe_text import visible
-from grader.report.wording import ITEM_STATES, VERDICTS, points_text
+from grader.report.words.wording import ITEM_STATES, VERDICTS, points_text
 
 if TYPE_CHECKING:
     from grader.model.verify_case import VerifyCase

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from grader.model.finding import Finding, Severity
 from grader.model.grade import Grade
-from grader.report.cards import effect_of
+from grader.report.findings.cards import effect_of
 from grader.report.safe_text import one_line
-from grader.report.wording import (
+from grader.report.words.wording import (
     ITEM_STATES,
     SEVERITIES,
     SYMBOLS,
@@ -40,8 +40,8 @@ def of_grade(grade: Grade, audience: Audience) -> str:
     """One judged attempt: verdict, points by item, findings with places and remedies."""
     from grader.model.attempt_result import AttemptResult
     from grader.report.audience import for_audience
-    from grader.report.banner import sentence
-    from grader.report.not_reached import not_reached_sentence
+    from grader.report.words.banner import sentence
+    from grader.report.words.not_reached import not_reached_sentence
 
     grade = for_audience(grade, audience)
     lines = [

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.launch.bounds import most_processes
-from grader.launch.container_server import DATA, OUT, PREPARED, RECORD, SCRATCH, WORK
-from grader.launch.syscalls import HIDE_CLONE3
+from grader.launch.ranks.syscalls import HIDE_CLONE3
+from grader.launch.servers.container_server import DATA, OUT, PREPARED, RECORD, SCRATCH, WORK
 
 SECCOMP, HOSTS = "seccomp.json", "hosts"
 """Files that containers are made with, in a folder that their account may read."""
@@ -69,7 +69,7 @@ def train_command(options: ContainerOptions) -> list[str]:
         binds,
         flags,
         options.train_image,
-        ["-m", "grader.launch.container_server", HIDE_CLONE3],
+        ["-m", "grader.launch.servers.container_server", HIDE_CLONE3],
     )
 
 
@@ -84,7 +84,7 @@ def scorer_command(options: ContainerOptions) -> list[str]:
         binds.append((options.visible, "/visible", "ro"))
     if options.hidden is not None:
         binds.append((options.hidden, "/hidden", "ro"))
-    server = ["-m", "grader.evaluate.container_server", HIDE_CLONE3]
+    server = ["-m", "grader.evaluate.scorer.container_server", HIDE_CLONE3]
     return _command(options, "scorer", binds, [], options.evaluate_image, server)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.errors import InfraError
-from grader.launch.container_server import FIRST_RANK_UID, NUM_RANK_UIDS
+from grader.launch.servers.container_server import FIRST_RANK_UID, NUM_RANK_UIDS
 from grader.run.apptainer.command_lines import FOLDERS, ContainerOptions, scorer_command, train_command
 from grader.run.apptainer.installation import Installation
 from grader.run.apptainer.pipe_connection import PipeConnection

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.errors import InfraError
-from grader.launch.data_folder import files_below
+from grader.launch.ranks.data_folder import files_below
 from grader.run.apptainer.installation import Installation
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from grader.launch.container_server import FIRST_RANK_UID, NUM_RANK_UIDS
+from grader.launch.servers.container_server import FIRST_RANK_UID, NUM_RANK_UIDS
 from grader.settings import settings
 
 _PROGRAMS = ("apptainer", "singularity")

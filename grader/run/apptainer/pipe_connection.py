@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.errors import InfraError
-from grader.launch.processes import Usage, descendants, send_all, usage
+from grader.launch.system.processes import Usage, descendants, send_all, usage
 from grader.run.container_connection import ContainerConnection
 
 _CHUNK_BYTES = 1 << 18

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.errors import GraderError, InfraError
-from grader.launch.processes import usage
+from grader.launch.system.processes import usage
 from grader.run.devices.abandoned_leases import AbandonedLease, LeaseTakeover, silent, take_over_abandoned
 from grader.run.devices.allocator import (
     AllocationPlan,

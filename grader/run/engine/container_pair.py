@@ -20,7 +20,7 @@ from docker.models.containers import Container
 from docker.models.networks import Network
 
 from grader.errors import InfraError
-from grader.launch.container_server import FIRST_RANK_UID, NUM_RANK_UIDS
+from grader.launch.servers.container_server import FIRST_RANK_UID, NUM_RANK_UIDS
 from grader.run.engine.attached_connection import AttachedConnection
 from grader.run.engine.client import engine_errors, gone_is_fine
 from grader.run.engine.container_settings import (

@@ -15,7 +15,16 @@ from typing import Any
 from docker.types import LogConfig, Ulimit
 
 from grader.launch.bounds import most_processes
-from grader.launch.container_server import DATA, JUDGE_GID, ON_NETWORK, OUT, PREPARED, RECORD, SCRATCH, WORK
+from grader.launch.servers.container_server import (
+    DATA,
+    JUDGE_GID,
+    ON_NETWORK,
+    OUT,
+    PREPARED,
+    RECORD,
+    SCRATCH,
+    WORK,
+)
 from grader.run.engine.gpu_access import GpuAccess, device_requests
 from grader.settings import settings
 
@@ -122,7 +131,7 @@ def train_container(
                 "python",
                 "-u",
                 "-m",
-                "grader.launch.container_server",
+                "grader.launch.servers.container_server",
                 *([ON_NETWORK] if network is not None else []),
             ],
             "cap_add": ["SETUID", "SETGID", "KILL"],
@@ -163,7 +172,7 @@ def scorer_container(key: PairKey, uid: int, volumes: tuple[str, ...]) -> dict[s
     room = key.output_bytes + _RECORD_BYTES * key.nnodes
     return _common(_SCORER_BYTES + room, f"{uid}:{JUDGE_GID}") | {
         "image": key.evaluate_image,
-        "command": ["python", "-u", "-m", "grader.evaluate.container_server"],
+        "command": ["python", "-u", "-m", "grader.evaluate.scorer.container_server"],
         "network_mode": "none",
         "hostname": "scorer",
         "extra_hosts": {"scorer": "127.0.0.1"},

@@ -21,7 +21,7 @@ from docker import DockerClient
 from docker.errors import NotFound
 from docker.models.containers import Container
 
-from grader.launch.data_folder import files_below
+from grader.launch.ranks.data_folder import files_below
 from grader.run.engine.client import engine_errors, gone_is_fine
 from grader.run.engine.ownership import ROLE, STATE, Ownership
 

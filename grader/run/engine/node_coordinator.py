@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader.errors import InfraError
-from grader.launch.flight_records import FlightRecord, read_groups, stuck, tell
+from grader.launch.endings.flight_records import FlightRecord, read_groups, stuck, tell
 from grader.run.container_connection import ConnectionLostError
 from grader.run.device_reports import DeviceReports
 from grader.run.engine.attached_connection import AttachedConnection

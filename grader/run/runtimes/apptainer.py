@@ -19,8 +19,8 @@ from typing import Any, Self
 
 from grader.errors import InfraError
 from grader.launch.bounds import answer_s, most_processes
-from grader.launch.container_server import DATA, OUT, PREPARED, RECORD, SCRATCH, WORK
-from grader.launch.data_folder import lay_out_data
+from grader.launch.ranks.data_folder import lay_out_data
+from grader.launch.servers.container_server import DATA, OUT, PREPARED, RECORD, SCRATCH, WORK
 from grader.launch.spec import LaunchSpec
 from grader.run.apptainer.base_folder import DATA as COPIES
 from grader.run.apptainer.base_folder import make_base_folder, remove_stale_folders

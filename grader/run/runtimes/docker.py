@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from grader.errors import InfraError
 from grader.launch.bounds import answer_s
-from grader.launch.container_server import DATA, OUT, RECORD, SCRATCH, WORK
+from grader.launch.servers.container_server import DATA, OUT, RECORD, SCRATCH, WORK
 from grader.launch.spec import LaunchSpec
 from grader.run import images
 from grader.run.container_connection import ConnectionLostError

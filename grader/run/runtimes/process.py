@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from grader.errors import InfraError, UsageError
 from grader.launch.bounds import answer_s
-from grader.launch.data_folder import lay_out_data
+from grader.launch.ranks.data_folder import lay_out_data
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
 from grader.run.device_reports import DeviceReports, quarantining

@@ -12,8 +12,8 @@ from datetime import datetime
 
 from sqlalchemy import update
 
-from grader.catalog.course_sources import FoundCourse
-from grader.catalog.tasks import load_task
+from grader.catalog.courses.course_sources import FoundCourse
+from grader.catalog.tasks.task_folders import load_task
 from grader.checks.diagnosis import load_explanations
 from grader.checks.rule import load_rules
 from grader.errors import TaskError, UsageError

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
-from grader.catalog.kept_tasks import load_kept, pack_task, unpack_task
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.kept_tasks import load_kept, pack_task, unpack_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.model.task import Task
 from grader.store.clock import database_now
 from grader.store.database import Store

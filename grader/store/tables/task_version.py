@@ -13,7 +13,7 @@ class TaskVersionRow(Base):
     """A task at a version.
 
     Attributes:
-        version: digest of the task's files, as `grader.catalog.tasks` computes it.
+        version: digest of the task's files, as `grader.catalog.tasks.task_folders` computes it.
         digest, size: of the packed copy in the file store.
         wall_s: profile → seconds that a run may take there, for workers whose time is short.
     """

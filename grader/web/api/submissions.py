@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse, Response
 
 from grader.checks.limited_reading import WAITED_FOR, is_long
 from grader.model.submission import Submission
-from grader.report.readiness import steps_out
-from grader.report.reading import read_within_limits
+from grader.report.findings.readiness import steps_out
+from grader.report.findings.reading import read_within_limits
 from grader.store.attempts.attempts import attempt
 from grader.store.attempts.limits import Limit, Refusal
 from grader.store.attempts.submissions import Receipt

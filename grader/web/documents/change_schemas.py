@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from grader.report.source_changes import FileChangeKind
+from grader.report.changes.source_changes import FileChangeKind
 from grader.web.documents.document import Document
 
 

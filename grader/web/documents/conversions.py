@@ -8,10 +8,10 @@ from typing import Any
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding
-from grader.report.attempt_changes import FindingChange
-from grader.report.banner import sentence
-from grader.report.cards import COSTS
-from grader.report.source_changes import FileChange
+from grader.report.changes.attempt_changes import FindingChange
+from grader.report.changes.source_changes import FileChange
+from grader.report.findings.cards import COSTS
+from grader.report.words.banner import sentence
 from grader.store.attempts.attempt_results import results_of
 from grader.store.attempts.attempts import StoredAttempt
 from grader.store.courses.courses import AssignedTask

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from grader.model.attempt_result import AttemptResult
-from grader.report.banner import sentence
+from grader.report.words.banner import sentence
 
 
 def counts_out(result: AttemptResult) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from grader.model.metric import Direction
 from grader.report.audience import Audience, for_audience
 from grader.report.json_report import from_json
-from grader.report.wording import points_text
+from grader.report.words.wording import points_text
 from grader.store.courses.courses import AssignedTask
 from grader.store.courses.grading_rules import TaskGrading
 from grader.store.database import Store

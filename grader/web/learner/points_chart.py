@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.model.attempt_result import AttemptResult
-from grader.report.banner import sentence, tone
-from grader.report.wording import ordinal, points_text
+from grader.report.words.banner import sentence, tone
+from grader.report.words.wording import ordinal, points_text
 from grader.translation import counted, gettext
 
 WIDTH, HEIGHT = 320, 110

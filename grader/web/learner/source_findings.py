@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from grader.catalog.kept_tasks import tasks_folder
+from grader.catalog.tasks.kept_tasks import tasks_folder
 from grader.checks.limited_reading import WAITED_FOR, lint_within, read_within
 from grader.checks.lint import lint
 from grader.checks.rubric_step import RubricStep
@@ -18,11 +18,12 @@ from grader.model.finding import Finding
 from grader.model.notebook_lines import shown_number
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
-from grader.report import cards, wording
-from grader.report.highlight import highlighted
-from grader.report.pages import rule_titles
-from grader.report.readiness import ReadinessView, readiness_view
-from grader.report.reading import Reading, read_for, read_within_limits
+from grader.report.findings import cards
+from grader.report.findings.readiness import ReadinessView, readiness_view
+from grader.report.findings.reading import Reading, read_for, read_within_limits
+from grader.report.html.explanation_pages import rule_titles
+from grader.report.html.highlight import highlighted
+from grader.report.words import wording
 from grader.settings import in_course
 from grader.store.attempts.attempts import StoredAttempt
 from grader.web.lookups.catalog import cached_task, task_here

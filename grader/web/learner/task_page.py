@@ -8,8 +8,8 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
-from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
-from grader.evaluate.scale import ScaleConditions, scale
+from grader.catalog.submissions.learner_files import MAX_FILE_BYTES, MAX_TOTAL_BYTES
+from grader.evaluate.points.scale import ScaleConditions, scale
 from grader.model.submission import Submission
 from grader.store.attempts.attempt_results import results_of
 from grader.store.attempts.attempts import AttemptFilter, attempts

@@ -10,9 +10,9 @@ import logging
 from functools import lru_cache
 from pathlib import Path
 
-from grader.catalog.course_file import course_files, load_course
-from grader.catalog.kept_tasks import load_kept
-from grader.catalog.tasks import load_task, skeleton_folder
+from grader.catalog.courses.course_file import course_files, load_course
+from grader.catalog.tasks.kept_tasks import load_kept
+from grader.catalog.tasks.task_folders import load_task, skeleton_folder
 from grader.errors import GraderError, TaskError, UsageError
 from grader.model.course import Course
 from grader.model.task import Task

@@ -7,7 +7,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from grader.catalog.tasks import load_task, skeleton_folder
+from grader.catalog.tasks.task_folders import load_task, skeleton_folder
 from grader.errors import GraderError
 from grader.model.task import Task
 from grader.settings import tasks_dir

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from grader.catalog.course_file import course_files, load_course
-from grader.catalog.course_sources import course_from, course_in_archive
+from grader.catalog.courses.course_file import course_files, load_course
+from grader.catalog.courses.course_sources import course_from, course_in_archive
 from grader.errors import GraderError, TaskError, UsageError
 from grader.report.safe_text import one_line
 from grader.store.courses import courses, enrolments

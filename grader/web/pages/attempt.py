@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from grader.errors import InfraError, UsageError
-from grader.report.wording import ordinal
+from grader.report.words.wording import ordinal
 from grader.store.attempts.attempt_endings import CancelResult, cancel
 from grader.store.attempts.attempt_results import results_of
 from grader.store.attempts.attempts import AttemptFilter, StoredAttempt, attempts

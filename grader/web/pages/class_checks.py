@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
-from grader.report.pages import rule_titles
+from grader.report.html.explanation_pages import rule_titles
 from grader.store.grading.class_statistics import code_counts, handed_in_counts
 from grader.web.staff.course_request import ReaderRequestDep
 from grader.web.staff.links import link

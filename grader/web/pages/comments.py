@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from grader.errors import UsageError
-from grader.report.banner import signed
+from grader.report.words.banner import signed
 from grader.store.attempts.attempts import StoredAttempt
 from grader.store.grading import reviews
 from grader.store.grading.comment_library import MOST_POINTS, StoredEntry, entries_of

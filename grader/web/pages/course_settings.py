@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks.task_folders import load_task
 from grader.errors import UsageError
 from grader.store.attempts.class_submissions import judged_by_another_version
 from grader.store.courses import course_life, course_time_zone, courses, task_order, task_withdrawal

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from grader.checks.lint import load_page
-from grader.report.cards import title_of
-from grader.report.markdown_html import page_html
+from grader.report.findings.cards import title_of
+from grader.report.html.markdown_html import page_html
 from grader.translation import gettext
 from grader.web.security.access import MaybeVisitor, Public, not_found
 from grader.web.service import ServiceDep

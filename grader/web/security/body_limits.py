@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
+from grader.catalog.submissions.learner_files import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from grader.store import files
 from grader.translation import gettext
 

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from grader.catalog.problems import Problem, listed, not_toml, shaped, spelled
-from grader.catalog.toml_lines import Key, line_of, lines_of
+from grader.catalog.formats.problems import Problem, listed, not_toml, shaped, spelled
+from grader.catalog.formats.toml_lines import Key, line_of, lines_of
 from grader.errors import UsageError
 from grader.store.people.group_roles import CourseRole
 from grader.store.tables.person import Role

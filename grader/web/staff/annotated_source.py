@@ -10,8 +10,8 @@ from markupsafe import Markup
 from grader.model.finding import Finding
 from grader.model.notebook_lines import shown_number
 from grader.model.submission import Submission
-from grader.report.highlight import highlighted
-from grader.report.wording import SEVERITY_TONES, mend_order
+from grader.report.html.highlight import highlighted
+from grader.report.words.wording import SEVERITY_TONES, mend_order
 from grader.store.grading.reviews import StoredComment
 
 MOST_LINES = 3000

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, replace
 
 from markupsafe import Markup
 
-from grader.report.highlight import highlighted
+from grader.report.html.highlight import highlighted
 from grader.store.attempts.class_submissions import LastSubmission, last_submissions
 from grader.store.attempts.similar_pairs import (
     NewComparison,

@@ -18,11 +18,11 @@ from xml.etree import ElementTree
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Grade, Verdict
 from grader.report.audience import Audience
-from grader.report.banner import sentence
 from grader.report.exports.junit import of_grade as junit_of_grade
 from grader.report.gradescope_results import gradescope_results
 from grader.report.json_report import from_json
 from grader.report.safe_text import visible
+from grader.report.words.banner import sentence
 from grader.store.attempts.attempts import StoredAttempt
 from grader.store.attempts.class_submissions import CountedAttempt
 from grader.store.courses.courses import CourseFacts

@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
-from grader.report.banner import sentence
-from grader.report.wording import SYMBOLS, TONES, VERDICTS, points_text
+from grader.report.words.banner import sentence
+from grader.report.words.wording import SYMBOLS, TONES, VERDICTS, points_text
 from grader.store.courses.courses import AssignedTask
 from grader.store.grading.gradebook import Gradebook, GradebookCell, GradebookLine
 from grader.translation import current_language, gettext

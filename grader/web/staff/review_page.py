@@ -14,9 +14,9 @@ from grader.model.grade import Grade, Verdict
 from grader.model.notebook_lines import told_place
 from grader.model.submission import Submission
 from grader.report.audience import Audience, for_audience
-from grader.report.cards import title_of
+from grader.report.findings.cards import title_of
+from grader.report.html.explanation_pages import rule_pages
 from grader.report.json_report import from_json
-from grader.report.pages import rule_pages
 from grader.store.attempts.attempt_results import results_of
 from grader.store.attempts.attempts import StoredAttempt, files_of
 from grader.store.attempts.submissions import source_of

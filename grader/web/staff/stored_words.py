@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.model.grade import Verdict
-from grader.report.wording import VERDICTS
+from grader.report.words.wording import VERDICTS
 from grader.translation import N_, gettext
 
 _WORDS = (

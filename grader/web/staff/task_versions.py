@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grader.catalog.kept_tasks import text_files
-from grader.catalog.tasks import find_tasks
+from grader.catalog.tasks.kept_tasks import text_files
+from grader.catalog.tasks.task_folders import find_tasks
 from grader.errors import GraderError, TaskError
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
-from grader.report.source_changes import FileChange, SourceChanges
+from grader.report.changes.source_changes import FileChange, SourceChanges
 from grader.store.courses.courses import AssignedTask, CourseFacts
 from grader.store.courses.task_versions import task_at
 from grader.translation import gettext

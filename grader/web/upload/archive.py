@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
-from grader.catalog.submissions import MAX_FILES, MAX_TOTAL_BYTES, most_bytes
+from grader.catalog.submissions.learner_files import MAX_FILES, MAX_TOTAL_BYTES, most_bytes
 from grader.model.submission import ENTRY_POINT
 from grader.notebooks.handed_in import is_notebook
 from grader.report.safe_text import one_line

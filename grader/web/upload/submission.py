@@ -13,7 +13,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
-from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, most_bytes, text_of
+from grader.catalog.submissions.learner_files import (
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    MAX_TOTAL_BYTES,
+    most_bytes,
+    text_of,
+)
 from grader.errors import UsageError
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
 from grader.notebooks.handed_in import SUFFIX, is_notebook

@@ -15,7 +15,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.source.script import parse
 from grader.errors import InfraError
 from grader.judging.machine_fault import refuse_machine_fault
-from grader.launch.failure import LastWords
+from grader.launch.endings.failure import LastWords
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import State

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from grader.checks.rule import load_rules
-from grader.evaluate.throughput import num_steps
+from grader.evaluate.time.throughput import num_steps
 from grader.model.calibration import Calibration
 from grader.model.drawn_data import Batch
 from grader.model.evaluation import Evaluation, ReportedMetrics

@@ -318,7 +318,7 @@ def test_events_that_are_gone_hold_the_run_unless_they_are_few(tell: Any) -> Non
 
 @pytest.mark.parametrize(
     ("what", "target"),
-    [("writer", "train.py"), ("import", "grader.probe.writer"), ("process", "/proc/self/fd/4000")],
+    [("writer", "train.py"), ("import", "grader.probe.trace.writer"), ("process", "/proc/self/fd/4000")],
 )
 def test_reaching_for_the_probe_itself_holds_the_run(tell: Any, what: str, target: str) -> None:
     story = tell.honest()
@@ -343,7 +343,7 @@ def test_a_package_of_the_learners_own_called_grader_is_no_reaching(tell: Any) -
         'import torch\ntorch.save.__globals__["writer"].send(b"{}")\n',
         'import torch\nw = getattr(torch.save, "__globals__")["writer"]\nw.write("step", n=1)\n',
         'import gc, os\nw = [o for o in gc.get_objects() if hasattr(o, "origin")]\nos.write(w[0]._fd, b"{}")\n',
-        'import sys\nprobe = sys.modules["grader.probe.writer"]\n',
+        'import sys\nprobe = sys.modules["grader.probe.trace.writer"]\n',
         "from grader.probe import writer\n",
     ],
 )

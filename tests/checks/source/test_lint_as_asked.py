@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.catalog.scripts import NamedScript
+from grader.catalog.submissions.scripts import NamedScript
 from grader.checks.choice import Choice, parse_choice
 from grader.checks.lint import LintedScript, lint, lint_script_as_asked
 from grader.checks.rule import load_rules

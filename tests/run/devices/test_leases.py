@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from grader.errors import InfraError
-from grader.launch.processes import usage
+from grader.launch.system.processes import usage
 from grader.run.devices import abandoned_leases, lease_book
 from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.hardware import Core, Gpu, Inventory

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.catalog.shares import divided, folders_of
+from grader.catalog.tasks.shares import divided, folders_of
 from grader.errors import UsageError
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.catalog.shares import divided, folders_of
+from grader.catalog.tasks.shares import divided, folders_of
 from grader.errors import UsageError
 
 _BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")

@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from grader.catalog.shares import divided, folders_of, one_file
+from grader.catalog.tasks.shares import divided, folders_of, one_file
 from grader.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.catalog.shares import folders_of, one_file
+from grader.catalog.tasks.shares import folders_of, one_file
 from grader.errors import UsageError
 
 _FEWEST = 1000

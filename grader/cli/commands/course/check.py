@@ -65,9 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prove, print, and return 0 when nothing is wrong."""
-    from grader.catalog.course_file import load_course
-    from grader.catalog.course_notes import course_notes
-    from grader.catalog.tasks import load_task
+    from grader.catalog.courses.course_file import load_course
+    from grader.catalog.courses.course_notes import course_notes
+    from grader.catalog.tasks.task_folders import load_task
     from grader.checks.diagnosis import load_explanations
     from grader.checks.rule import load_rules
     from grader.cli.course_printing import print_course, print_proof
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 def _write_page(proof: Proof, folder: Path) -> None:
     """A page over the reports that verifying left in folders of its own."""
     from grader.files import write_whole
-    from grader.report.course_page import PageRow, course_page
+    from grader.report.html.course_page import PageRow, course_page
 
     def report(runtime: str, case: VerifyCase) -> str:
         name = str(Path(case.submission).with_suffix("")).replace("/", "-")

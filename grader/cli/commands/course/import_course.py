@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Take it, say what came of it, and return 0."""
-    from grader.catalog.course_sources import course_from
+    from grader.catalog.courses.course_sources import course_from
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, InfraError
     from grader.settings import settings

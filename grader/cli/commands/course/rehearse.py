@@ -136,8 +136,8 @@ def _of_course(file: Path | None, name: str | None) -> dict[str, Any]:
     Raises:
         UsageError: the course has no such task.
     """
-    from grader.catalog.course_file import load_course
-    from grader.catalog.tasks import load_task
+    from grader.catalog.courses.course_file import load_course
+    from grader.catalog.tasks.task_folders import load_task
     from grader.errors import UsageError
 
     course = load_course(file)

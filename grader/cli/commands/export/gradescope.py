@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the archive, and say what to set on the platform."""
     from grader.autograders.gradescope import profile_there, write_archive
     from grader.catalog.data.own_datasets import needs_source
-    from grader.catalog.tasks import load_task
+    from grader.catalog.tasks.task_folders import load_task
     from grader.cli.files_to_write import make_folder_for
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, UsageError

@@ -1,0 +1,1 @@
+"""Courses: their files, where they come from, and new ones to start from."""

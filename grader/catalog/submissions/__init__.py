@@ -1,0 +1,1 @@
+"""Submissions: what learners hand in, and those by which a task proves itself."""

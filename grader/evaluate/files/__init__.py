@@ -1,0 +1,1 @@
+"""What a run left, read as a stranger's: weights, tables, numbers."""

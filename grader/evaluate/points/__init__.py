@@ -1,0 +1,1 @@
+"""From findings and measures to items, points and a verdict."""

@@ -1,0 +1,1 @@
+"""What the kernel tells of a run: processes, processor time, memory, bytes on the network."""

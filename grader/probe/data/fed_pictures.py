@@ -1,0 +1,99 @@
+"""Now and then what a model is given in training, as pictures: others hold them against those it must not learn from.
+
+At which steps is drawn by lot and known when they are there. Of a step whose gradients come of several batches one is
+told, drawn as well. A batch that no gradient is taken of, as in a validation in training mode, is none of training.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from typing import Any
+
+from grader.probe.hooks import sampling
+from grader.probe.hooks.counters import counters
+from grader.probe.hooks.patches import guarded
+from grader.probe.trace import events
+from grader.probe.trace.writer import writer
+
+MOST_PICTURES = 32
+"""Of one step."""
+MOST_ELEMENTS = 1 << 12
+"""Of one picture."""
+
+next_step = 0
+"""No earlier step is looked at, of those not asked for yet; who pays at every forward pass looks here first."""
+
+
+class _Look:
+    """At one step.
+
+    Attributes:
+        newest: the pictures given last, None where they are none; taken: gradients by then, over the whole run.
+        kept: those that are told; num: how many batches they were drawn from.
+    """
+
+    __slots__ = ("kept", "newest", "num", "step", "taken")
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.newest: Any = None
+        self.kept: Any = None
+        self.taken = self.num = 0
+
+    def take(self, batch: Any) -> None:
+        """The step goes on with this batch."""
+        self._settle()
+        self.newest = _pictures(batch, self.step)
+
+    def tell(self) -> None:
+        """The step has been taken: where no gradient was seen to be, of what was given last."""
+        self._settle()
+        rows = self.newest if self.kept is None else self.kept
+        if rows is not None and len(rows):
+            values = base64.b64encode(rows.numpy()).decode()
+            writer.write(events.PICTURES, n=self.step, num=len(rows), values=values)
+
+    def _settle(self) -> None:
+        """What was given last counts where gradients were taken since."""
+        before, self.taken = self.taken, counters.backwards + counters.all_derivatives
+        if self.newest is not None and self.taken > before:
+            self.num += 1
+            if sampling.lot(f"pictures:{self.step}:{self.num}") % self.num == 0:
+                self.kept = self.newest
+            self.newest = None
+
+
+_look: _Look | None = None
+
+
+@guarded("fed pictures", values=True)
+def note(batch: Any) -> None:
+    """A model is given a batch in training, at no earlier step than `next_step`."""
+    global _look, next_step
+    step, look = counters.steps, _look
+    if look is not None and look.step < step:
+        _look = None
+        look.tell()
+    if _look is None:
+        next_step = sampling.first_audited(step) if sampling.is_random() else sys.maxsize
+        if step < next_step:
+            return
+        _look = _Look(step)
+    _look.take(batch)
+
+
+def _pictures(batch: Any, step: int) -> Any:
+    """Samples of a batch drawn by lot, each from 0 for its smallest number to 255; None where they are no floats."""
+    import torch
+
+    given = getattr(batch, "_local_tensor", batch)
+    if not given.is_floating_point() or given.dim() < 2 or not 0 < given[:1].numel() <= MOST_ELEMENTS:
+        return None
+    num = len(given)
+    drawn = {sampling.lot(f"picture:{step}:{n}") % num for n in range(MOST_PICTURES)}
+    some = torch._C.TensorBase.detach(given)[sorted(drawn) if num > MOST_PICTURES else slice(None)]
+    rows = some.to("cpu", torch.float32).reshape(len(some), -1)
+    rows = rows[rows.isfinite().all(1)]
+    least, most = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
+    return ((rows - least) * (255 / (most - least).clamp(min=1e-12))).round().to(torch.uint8)

@@ -1,0 +1,1 @@
+"""What changed between two attempts, two grades, two texts."""

@@ -1,0 +1,1 @@
+"""An attempt and a course as HTML files that need nothing else."""

@@ -1,0 +1,1 @@
+"""An attempt and its findings in a terminal."""

@@ -1,0 +1,1 @@
+"""The reports' words: for verdicts, numbers, endings, facts and praise."""
