@@ -51,6 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
         _own_state.append(tempfile.mkdtemp(prefix="grader-tests-"))
         os.environ["GRADER_STATE_DIR"] = _own_state[0]
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        # Side by side, processes that compute on all cores at once wait for each other most of the time.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
         own = Path(os.environ["GRADER_STATE_DIR"]) / worker
         own.mkdir(exist_ok=True)
         os.environ["GRADER_STATE_DIR"] = str(own)

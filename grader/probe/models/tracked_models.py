@@ -32,14 +32,11 @@ class TrackedModel:
 
     Attributes:
         model: the module whose calls are watched (inside the wrapper, where there is one).
-        wrapper: the DistributedDataParallel around it, or None.
-        wrap: id of its WRAP event, or None.
+        wrapper: the DistributedDataParallel around it, or None. wrap: id of its WRAP event, or None.
         held: the parameters that DDP was given: id → name; empty without DDP. The wrapper keeps them alive.
         frozen: ids of those that required no gradient when it was wrapped.
-        trains: whether it is known to be trained: wrapped, handed to an optimizer, or seen to change. Any other module
-            that was asked for its parameters may yet turn out to be.
-        stepped: whether optimizers step its parameters, or nobody does. weights: those that its forward passes used,
-            looked at while it is not known.
+        trains: whether it is known to be trained: wrapped, handed to an optimizer, or seen to change.
+        stepped: whether optimizers step its parameters, or nobody does. weights: those that its passes used till then.
         trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
         lends: whether each step brings other tensors in place of its weights (`functional_call`).
         some: the first few of these parameters; versions: their in-place change counters after the last step.
