@@ -32,11 +32,7 @@ _RUNNING = ("launch", "probe", "run/runtimes", *_SCORING)
 _DECIDING = (
     "pipeline.py",
     "checks/run/models/traced_steps.py",
-    "evaluate/time/calibration.py",
-    "evaluate/time/machine_watch.py",
-    "evaluate/time/measured_run.py",
-    "evaluate/time/throughput.py",
-    "evaluate/time/timing.py",
+    "evaluate/time",
     "judging/attempt_folder.py",
     "judging/second_look.py",
     "model/attempt_facts.py",
@@ -55,7 +51,7 @@ def running_files() -> frozenset[Path]:
     Not among them is what a second look waits for, the verdict on the first run: whoever changes a rule need not run
     everything again. Such evidence is judged without the look, or with one that nobody asks for any more.
     """
-    return _closure(_below(_RUNNING)) | {PACKAGE / name for name in _DECIDING}
+    return _closure(_below(_RUNNING)) | _below(_DECIDING)
 
 
 @cache
