@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.tasks.task_folders import load_task_folder
+from grader.catalog.tasks.task_loading import load_task_folder
 from grader.errors import TaskError, UsageError
 from grader.judging.attempt import Attempt
 from grader.model.grade import Verdict

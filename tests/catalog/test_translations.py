@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.tasks.task_folders import load_task, load_task_folder
+from grader.catalog.tasks.task_folders import load_task
+from grader.catalog.tasks.task_loading import load_task_folder
 from grader.catalog.tasks.translations import translation_notes
 from grader.model.task import Task
 

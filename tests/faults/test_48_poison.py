@@ -48,7 +48,7 @@ def test_a_task_that_its_author_has_to_mend_is_not_tried_again(site: Site) -> No
     (tasks / "ddp-toy" / "evaluate.py").write_text(
         "def build_model():\n    raise RuntimeError('half done')\n"
     )
-    from grader.catalog.tasks.task_folders import load_task_folder
+    from grader.catalog.tasks.task_loading import load_task_folder
     from grader.store.courses.courses import TaskTerms, set_task
 
     broken = load_task_folder(tasks / "ddp-toy", rig.task.skeleton)

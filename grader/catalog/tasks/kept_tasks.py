@@ -18,7 +18,7 @@ from pathlib import Path
 
 from grader.catalog.courses.course_archive import MAX_TOTAL_BYTES, read_archive, write_files
 from grader.catalog.submissions.promised_submissions import submissions_of
-from grader.catalog.tasks.task_folders import load_task_folder, version_files
+from grader.catalog.tasks.task_loading import load_task_folder, version_files
 from grader.errors import InfraError, TaskError, UsageError
 from grader.model.task import Task
 from grader.settings import in_course, settings
