@@ -127,7 +127,9 @@ def _batches(run: RunAccount) -> set[int]:
 def _own(rows: list[Row], run: RunAccount) -> int | None:
     """Of the rows with this run's ranks and batch the one that disagrees in the fewest things, the last of those."""
     alike = [
-        i for i, row in enumerate(rows) if row["ranks"] == run["world_size"] and row["batch_size"] in _batches(run)
+        i
+        for i, row in enumerate(rows)
+        if row["ranks"] == run["world_size"] and row["batch_size"] in _batches(run)
     ]
     epochs = run.get("samples", 0.0) / run["num_train"]
     apart = {i: len(_disagrees(rows[i], run)) + (abs(rows[i]["epochs"] - epochs) > _EPOCHS) for i in alike}
@@ -169,7 +171,9 @@ def _impossible(rows: list[Row], own: int, run: RunAccount) -> str:
         if not 0 < row["accuracy"] <= 1:
             return f"Row {number} of runs.csv tells an accuracy of {row['accuracy']:.4g}; a share lies between 0 and 1."
     if all(row["accuracy"] == 1 for row in rows):
-        return "All rows of runs.csv tell an accuracy of 1; no such network is always right on images new to it."
+        return (
+            "All rows of runs.csv tell an accuracy of 1; no such network is always right on images new to it."
+        )
     taken: dict[float, int] = {}
     for number, row in enumerate(rows, start=1):
         first = taken.setdefault(row["seconds"], number)

@@ -82,11 +82,16 @@ def test_the_loaders_batch_and_that_of_a_step_are_both_one_ranks_batch(batch: in
 def test_the_row_that_is_blamed_is_the_one_that_fits_best() -> None:
     tried = OWN | {"epochs": 3, "seconds": 3.1, "accuracy": 0.9, "learning_rate": 0.01}
     last = answers([ALONE, tried, OWN | {"learning_rate": 1e-6}], run=accumulating())["comparison"]
-    assert (last[0], last[1].startswith("Row 3 of runs.csv is this run, and it tells a learning rate")) == (0, True)
+    assert (last[0], last[1].startswith("Row 3 of runs.csv is this run, and it tells a learning rate")) == (
+        0,
+        True,
+    )
 
 
 def test_a_batch_that_a_rank_feeds_only_a_part_of_is_not_its_own() -> None:
-    share, said, _ = answers([SLOW, ALONE, OWN | {"batch_size": 64}], run=accumulating(loader=64))["comparison"]
+    share, said, _ = answers([SLOW, ALONE, OWN | {"batch_size": 64}], run=accumulating(loader=64))[
+        "comparison"
+    ]
     assert (share, "32 images on each in a step." in said) == (0.0, True)
 
 
