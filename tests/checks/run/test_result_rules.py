@@ -569,6 +569,37 @@ def test_a_save_of_another_network_than_the_trained_one(
     assert not told or [p.line for p in hit.where] == [9, 12, 4]
 
 
+COPIED = """import copy
+import torch
+model = torch.nn.Linear(2, 2)
+start = copy.deepcopy(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(8):
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+torch.save(start.state_dict(), "model.pt")
+"""
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_copy_from_before_the_training_that_is_saved(tell: Any, live: bool) -> None:
+    """Unless the run has shown that the file holds the trained network."""
+    story = missing_its_target(tell, COPIED)
+    story.save(0, "model.pt", line=10)
+    saves = story.ranks[0].fields["saves"]
+    saves[:] = [replace(save, live=live) for save in saves]
+    story.evaluation = replace(story.evaluation, artifact="model.pt", sums=(1.0, 2.0, 3.0))
+    (hit,) = story.observation("EVAL013").hits
+    assert ("copies the weights before they are trained" in hit.message) is not live
+    assert live or [p.line for p in hit.where] == [4, 10]
+    reported = ReportedMetrics(({"val_accuracy": 0.8}, {"val_accuracy": 0.9}))
+    story.evaluation = replace(story.evaluation, validation={"accuracy": 0.1}, reported=reported)
+    (hit,) = story.observation("EVAL007").hits
+    assert ("copies the weights before they are trained" in hit.message) is not live
+    assert live or hit.hint.startswith("Save what was trained")
+
+
 STRIDED = """import torch
 from torch.utils.data import Dataset
 
