@@ -109,6 +109,7 @@ class PassAccount:
         dataset, split: class of the data set, and `train`, `validation` or None as it says itself.
         epoch: what its sampler was told by `set_epoch`; None where there is none.
         batches, samples, distinct: delivered; how many different samples that were, None where indices aren't known.
+        batch_samples: samples in most of its batches.
         ended: True where the loader ran dry, False after a `break`, None where nobody knows.
         path, line: where the loader was built.
     """
@@ -124,6 +125,7 @@ class PassAccount:
     ended: bool | None
     path: str = ""
     line: int = 0
+    batch_samples: int = 0
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,8 @@ _FEWEST = 3
 _FASTER = 4.0
 """How far the images per second of one rank may lie above this run's: batches of other sizes differ in that."""
 _EXACTLY = 5e-3
+_EPOCHS = 0.5
+"""By how much a row's epochs may differ from the passes over the training images that were seen."""
 _NEAR, _READ = 0.01, 0.05
 """Accuracy that counts as the best one's; how far a speed-up may be misread."""
 
@@ -95,49 +97,60 @@ def examine(left: dict[str, Any], run: RunAccount) -> dict[str, tuple[float | No
 
 
 def _comparison(rows: list[Row], run: RunAccount) -> tuple[float | None, str]:
-    own, batch = _own(rows, run), _batch_size(run)
-    if not batch:
+    batches = _batches(run)
+    if not batches:
         return None, "No training step was seen, so the table can't be held against the run."
+    own = _own(rows, run)
     if own is None:
+        drawn = f", {min(batches)} in each batch of the loader" if len(batches) > 1 else ""
         return 0.0, (
-            f"None of the {len(rows)} rows of runs.csv is this run: {run['world_size']:.0f} ranks, {batch} images on "
-            "each in a step. Add the row at the end of training, from what the script really used."
+            f"None of the {len(rows)} rows of runs.csv is this run: {run['world_size']:.0f} ranks, {max(batches)} "
+            f"images on each in a step{drawn}. Add the row at the end of training, from what the script really used."
         )
     if wrong := _disagrees(rows[own], run):
-        return 0.0, f"Row {own + 1} of runs.csv is this run, and {wrong}."
-    if wrong := _impossible(rows, own, run):
-        return 0.5, wrong
-    if wrong := _too_few(rows):
-        return 0.5, wrong
+        return 0.0, f"Row {own + 1} of runs.csv is this run, and {wrong[0]}."
+    if wrong_table := _impossible(rows, own, run) or _too_few(rows):
+        return 0.5, wrong_table
     return 1.0, f"{len(rows)} runs that can be compared, and row {own + 1} is this one."
 
 
-def _batch_size(run: RunAccount) -> int:
-    """Samples of one rank in most steps; 0 where no step was seen."""
+def _batches(run: RunAccount) -> set[int]:
+    """What may be called the batch of one rank: the samples of most steps and, where several make one, the loader's."""
     sizes = {name.removeprefix("steps_of_"): run[name] for name in run if name.startswith("steps_of_")}
-    return int(max(sizes, key=lambda size: sizes[size])) if sizes else 0
+    if not sizes:
+        return set()
+    stepped = int(max(sizes, key=lambda size: sizes[size]))
+    drawn = {one.batch_samples for one in run.passes if one.purpose == "training"}
+    return {stepped, *(size for size in drawn if 0 < size < stepped)}
 
 
 def _own(rows: list[Row], run: RunAccount) -> int | None:
-    """The last row with this run's ranks and batch."""
-    alike = (run["world_size"], _batch_size(run))
-    return next(
-        (i for i in reversed(range(len(rows))) if (rows[i]["ranks"], rows[i]["batch_size"]) == alike), None
-    )
+    """Of the rows with this run's ranks and batch the one that disagrees in the fewest things, the last of those."""
+    alike = [
+        i
+        for i, row in enumerate(rows)
+        if row["ranks"] == run["world_size"] and row["batch_size"] in _batches(run)
+    ]
+    epochs = run.get("samples", 0.0) / run["num_train"]
+    apart = {i: len(_disagrees(rows[i], run)) + (abs(rows[i]["epochs"] - epochs) > _EPOCHS) for i in alike}
+    return min(alike, key=lambda i: (apart[i], -i), default=None)
 
 
-def _disagrees(row: Row, run: RunAccount) -> str:
-    """How the row of this run differs from it, as the rest of a sentence; "" where it does not."""
-    measured = run.get("validation_accuracy")
+def _disagrees(row: Row, run: RunAccount) -> list[str]:
+    """How the row of this run differs from it, each as the rest of a sentence."""
+    wrong, measured = [], run.get("validation_accuracy")
     if not 0 < row["seconds"] <= run["wall_s"]:
-        return f"it tells of {row['seconds']:.4g} s; from start to end the run took {run['wall_s']:.1f} s"
+        wrong.append(
+            f"it tells of {row['seconds']:.4g} s; from start to end the run took {run['wall_s']:.1f} s"
+        )
     if measured is not None and abs(row["accuracy"] - measured) > _NEAR:
         told = f"it tells an accuracy of {row['accuracy']:.4g}"
-        return f"{told}; the saved weights reach {measured:.3f} on the validation images"
+        wrong.append(f"{told}; the saved weights reach {measured:.3f} on the validation images")
     rates = [update.highest_rate for update in run.updates if update.highest_rate]
     if rates and abs(row["learning_rate"] - max(rates)) > 0.1 * max(rates):
-        return f"it tells a learning rate of {row['learning_rate']:.4g}; the highest that was seen is {max(rates):.4g}"
-    return ""
+        told = f"it tells a learning rate of {row['learning_rate']:.4g}"
+        wrong.append(f"{told}; the highest that was seen is {max(rates):.4g}")
+    return wrong
 
 
 def _whole(row: Row) -> bool:
@@ -158,7 +171,9 @@ def _impossible(rows: list[Row], own: int, run: RunAccount) -> str:
         if not 0 < row["accuracy"] <= 1:
             return f"Row {number} of runs.csv tells an accuracy of {row['accuracy']:.4g}; a share lies between 0 and 1."
     if all(row["accuracy"] == 1 for row in rows):
-        return "All rows of runs.csv tell an accuracy of 1; no such network is always right on images new to it."
+        return (
+            "All rows of runs.csv tell an accuracy of 1; no such network is always right on images new to it."
+        )
     taken: dict[float, int] = {}
     for number, row in enumerate(rows, start=1):
         first = taken.setdefault(row["seconds"], number)

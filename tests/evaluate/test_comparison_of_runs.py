@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grader.model.run_account import RunAccount, UpdateAccount
+from grader.model.run_account import PassAccount, RunAccount, UpdateAccount
 from tests.evaluate.test_examinations import MODULES
 
 TASK = MODULES["assessment"]
@@ -61,6 +61,38 @@ def test_what_makes_no_sense_beside_the_run_is_named(
     found = answers(rows)["comparison"]
     assert found[0] == share
     assert said in found[1]
+
+
+def accumulating(*, loader: int = 16) -> RunAccount:
+    """Ten epochs; each step of 32 images is made of several batches of the loader."""
+    drawn = PassAccount(0, "training", "FashionMNIST", "train", 0, 38, 600, 600, True, batch_samples=loader)
+    return RunAccount(NUMBERS | {"samples": 12_000.0}, updates=RUN.updates, passes=(drawn,))
+
+
+@pytest.mark.parametrize("batch", [16, 32])
+def test_the_loaders_batch_and_that_of_a_step_are_both_one_ranks_batch(batch: int) -> None:
+    """Also beside a shorter run that the other reading fits."""
+    tried = OWN | {"batch_size": 32, "epochs": 4, "seconds": 4.1, "accuracy": 0.912}
+    own = OWN | {"batch_size": batch}
+    for rows in ([ALONE, tried, own], [ALONE, own, tried]):
+        share, said, _ = answers(rows, run=accumulating())["comparison"]
+        assert (share, f"row {rows.index(own) + 1} is this one" in said) == (1.0, True)
+
+
+def test_the_row_that_is_blamed_is_the_one_that_fits_best() -> None:
+    tried = OWN | {"epochs": 3, "seconds": 3.1, "accuracy": 0.9, "learning_rate": 0.01}
+    last = answers([ALONE, tried, OWN | {"learning_rate": 1e-6}], run=accumulating())["comparison"]
+    assert (last[0], last[1].startswith("Row 3 of runs.csv is this run, and it tells a learning rate")) == (
+        0,
+        True,
+    )
+
+
+def test_a_batch_that_a_rank_feeds_only_a_part_of_is_not_its_own() -> None:
+    share, said, _ = answers([SLOW, ALONE, OWN | {"batch_size": 64}], run=accumulating(loader=64))[
+        "comparison"
+    ]
+    assert (share, "32 images on each in a step." in said) == (0.0, True)
 
 
 def test_a_run_whose_steps_nobody_saw_blames_no_table() -> None:

@@ -166,6 +166,22 @@ def test_a_schedule_is_named_where_the_accuracy_was_missed() -> None:
     assert judged(finding("OPT006")).points == 100
 
 
+@pytest.mark.parametrize(
+    ("details", "severity", "codes"),
+    [
+        ({"saved_epoch": 5, "metric": "accuracy"}, Severity.WARNING, ("EVAL007",)),
+        ({"saved_epoch": 5, "metric": "accuracy"}, Severity.HINT, ()),
+        ({"saved_epoch": 5, "metric": "perplexity"}, Severity.WARNING, ()),
+        ({}, Severity.WARNING, ()),
+    ],
+)
+def test_older_weights_are_named_where_the_accuracy_was_missed(
+    details: dict[str, Any], severity: Severity, codes: tuple[str, ...]
+) -> None:
+    outcome = judged(finding("EVAL007", severity, details=details), evaluation=evaluation(0.5))
+    assert item(outcome, "accuracy").codes == codes
+
+
 def test_a_warning_that_the_task_makes_a_must_gates() -> None:
     assert judged(finding("DATA002")).verdict is Verdict.REJECTED
     assert (

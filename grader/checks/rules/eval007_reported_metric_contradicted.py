@@ -31,14 +31,15 @@ torch.save(model.module.state_dict(), path)
 ## How it is seen
 In the source: a metric or a loss of an epoch that has no part but literals and counters of loops. In the run by the
 trusted scorer: it loads the saved weights and scores every sample of the validation set once. The last epoch, the best
-one or the one behind which the weights were saved must have that score; where it is neither the last nor the best,
-that is said. Where none has it, the scorer tries what may be meant: training mode, other files that the run left. Two
-of the metric's steps are tolerated (an accuracy's percentage point: autocast rounds), of a share two samples, too, and
-three times that where ranks scored their parts with BatchNorm statistics of their own. A figure or a loss that is the
-measured one times the number of ranks, or a part of it, is told; so are gathered predictions held against labels in
-another order, and counts that are never set back, by the text or by figures that are means over all epochs. More
-different figures than times that the network was given the validation samples are none that were measured. A script
-that validates on samples which it sets aside from the training split reports another figure and is not judged.
+one or the one behind which the weights were saved must have that score; where it is neither the last nor the best, or
+another epoch has just these figures, that is said, with the comparison or condition that chose it. Where none has it,
+the scorer tries what may be meant: training mode, other files that the run left. Two of the metric's steps are
+tolerated (an accuracy's percentage point: autocast rounds), of a share two samples, too, and three times that where
+ranks scored their parts with BatchNorm statistics of their own. A figure or a loss that is the measured one times the
+number of ranks, or a part of it, is told; so are gathered predictions held against labels in another order, and counts
+that are never set back, by the text or by figures that are means over all epochs. More different figures than times
+that the network was given the validation samples are none that were measured. A script that validates on samples which
+it sets aside from the training split reports another figure and is not judged.
 """
 
 from __future__ import annotations
@@ -162,13 +163,12 @@ def check_run(evidence: Evidence) -> Observation:
 
 _SAME = 0.005
 """How far a figure may be from that many times another: what rounds differently is off by less."""
-_STEPS = 10
-"""Steps of a metric by which an older checkpoint may be worse than the report before it is more than a hint."""
 
 
 def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     """What is wrong with one metric's report, or a sentence that it is right."""
     from grader.checks.run.metrics.claim_causes import claim_cause
+    from grader.checks.run.metrics.older_weights import epoch_of_same_figures, older_weights
     from grader.checks.run.metrics.reported_epochs import claimed_epochs, saved_epochs, tolerance
     from grader.checks.run.metrics.saved_statistics import other_statistics
     from grader.checks.run.metrics.score_reasons import WHAT_TO_WRITE, reason_of
@@ -198,9 +198,11 @@ def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
         return _counted_hit(evidence, one)
     if not metric.share and not fits and (times := _times(evidence, one.measured, values[-1])):
         return _times_hit(evidence.script, one, (metric.title, values[-1], one.measured), times)
-    said = _older(one, closest) if fits else _contradicted(one, allowed)
-    older = fits or (reason is not None and reason.other.change is Change.WEIGHTS)
-    change = Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
+    older = closest if fits else epoch_of_same_figures(one, saved)
+    if older is not None:
+        return older_weights(evidence, one, older, allowed, reason.sentence if reason is not None else "")
+    said = _contradicted(one, allowed)
+    change = reason.other.change if reason is not None else Change.NOTHING
     names = (metric.reported_as, metric.name)
     cause = claim_cause(evidence, one, allowed) if change is Change.NOTHING else None
     other = other_statistics(evidence) if change is Change.MODE else None
@@ -208,7 +210,6 @@ def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
     known = (reason and reason.sentence, other and other.says, cause and cause.says)
     said = " ".join(s for s in (said, *(known if any(known) else (_UNKNOWN,) * (not fits))) if s)
     made = (*nodes, *computed_at(evidence.script, names))
-    slightly = metric.gain(metric.best(values), one.measured) < _STEPS * metric.readable_step
     return Hit(
         message=said,
         hint=other.hint
@@ -217,10 +218,9 @@ def _compared(evidence: Evidence, one: MetricClaim) -> Hit | str:
         if cause is not None
         else WHAT_TO_WRITE[change],
         where=evidence.written(evaluation.artifact)
-        if older
+        if change is Change.WEIGHTS
         else told_once(evidence.script.location(n) for n in made),
         details={"reported": list(values), "measured": one.measured, "tolerance": allowed},
-        severity=Severity.HINT if fits and slightly else None,
         evidence=EvidenceKind.EVALUATION,
     )
 
@@ -278,14 +278,6 @@ def _times_hit(script: Script, one: MetricClaim, figure: tuple[str, float, float
         fix=again.fix if again is not None else None,
         details={"reported": told, "measured": measured},
         evidence=EvidenceKind.EVALUATION,
-    )
-
-
-def _older(one: MetricClaim, epoch: int) -> str:
-    return (
-        f"`{one.evaluation.artifact}` holds the weights of epoch {epoch}: they score {one.exactly}, as was "
-        f"reported of that epoch, and `metrics.json` goes on to {one.said}. The curve ends with weights that were not "
-        "saved."
     )
 
 

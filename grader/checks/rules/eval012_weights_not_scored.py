@@ -25,8 +25,8 @@ torch.save(model.module.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "mo
 
 ## How it is seen
 By the trusted scorer, which reads the file as plain tensors. The lines are those that wrote to the output folder in the
-run; where nothing was written, those of the text that would have. The points are those for the accuracy; nothing else
-is taken for it.
+run; where nothing was written, those of the text that would have, and the condition that kept the run from them. The
+points are those for the accuracy; nothing else is taken for it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from grader.checks.phrases import places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, weight_saves
 from grader.checks.source.files.renamed_weights import renamed_weights
+from grader.checks.source.files.save_conditions import never_saved
 from grader.checks.source.files.saved_weights import BetterSave, name_as_asked, weights_alone
 from grader.checks.source.files.threaded_saves import saves_in_threads
 from grader.checks.source.ranks.constant_rank_tests import constant_rank_tests
@@ -72,6 +73,7 @@ def check_run(evidence: Evidence) -> Observation:
     said = evaluation.detail or "The weights could not be scored."
     hint, fix = f"Write the network's own weights, on rank 0: `{_SAVE}`.", None
     late = next(iter(saves_in_threads(evidence.script)), None)
+    never = never_saved(evidence.script) if not any(r.saves for r in evidence.trace.ranks) else None
     mismatched = evaluation.problem is ArtifactProblem.MISMATCH
     renamed = next(renamed_weights(evidence.script), None) if mismatched else None
     if missing and guard is not None and not where:
@@ -90,6 +92,8 @@ def check_run(evidence: Evidence) -> Observation:
             late.fix,
         )
         where = (evidence.script.location(late.start), *(where or ()))
+    elif missing and never is not None:
+        said, hint, where = f"{said} {never.says}", never.hint, lines(evidence.script, never.nodes)
     elif renamed is not None:
         said, hint, fix = f"{said} {renamed.says}", renamed.hint, renamed.fix
         where = (*lines(evidence.script, renamed.nodes), *(where or ()))

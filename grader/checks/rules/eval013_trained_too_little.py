@@ -27,14 +27,13 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 ## How it is seen
 By the trusted scorer, the steps that the probe saw and the figures that the script reports. Where the text binds the
-name of the trained network to another one, whose optimizer took far fewer steps, and saves that, it says so. It is said
-only where no other fault is found in data, gradients, rates or the scored file, and costs nothing beyond the metric's
-own points.
+name of the trained network to another one, whose optimizer took far fewer steps, and saves that, or saves a copy from
+before the training or a network that no optimizer was given, it says so. It is said only where no other fault is found
+in data, gradients, rates or the scored file, and costs nothing beyond the metric's own points.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -42,7 +41,6 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import epoch_counts, lines, rates_written
 from grader.checks.source.data.strided_streams import strided_streams
-from grader.checks.source.files.replaced_networks import replaced_networks
 from grader.checks.source.optimisation.planned_epochs import cut_short, planned_epochs
 from grader.model.finding import EvidenceKind, Severity
 
@@ -85,6 +83,7 @@ _OWN_SETS = (
 def check_run(evidence: Evidence) -> Observation:
     """Say how long and how fast training went, where a target is missed."""
     from grader.checks.run.contradictions.trace_contradictions import contradictions
+    from grader.checks.run.metrics.other_networks import other_network
     from grader.checks.run.metrics.score_reasons import reason_of
     from grader.checks.run.optimisation.learning_rates import curve, optimizer_places
     from grader.model.run import Ending
@@ -116,8 +115,10 @@ def check_run(evidence: Evidence) -> Observation:
         if len(reported) > 1 and metric.gain(reported[-1], metric.best(reported[:-1])) > metric.readable_step
         else ""
     )
-    if (replaced := _replaced(evidence)) is not None:
-        return flagged(replaced)
+    if (other := other_network(evidence)) is not None:
+        said = f"What was saved is not what was trained: {other.says}"
+        where = lines(script, other.nodes)
+        return flagged(Hit(said, other.hint, where, evidence=EvidenceKind.EVALUATION))
     garbled = next(iter(strided_streams(script)), None)
     own = evidence.ledger.alike is False
     why = garbled.says if garbled else _UNSEEN if own else _UNEXPLAINED
@@ -148,30 +149,6 @@ def check_run(evidence: Evidence) -> Observation:
             },
             evidence=EvidenceKind.EVALUATION,
         )
-    )
-
-
-_FEWER = 0.5
-"""Share of another optimizer's steps below which the last one only tried something out."""
-
-
-def _replaced(evidence: Evidence) -> Hit | None:
-    """A save of another network than the one that was trained, where its optimizer took far fewer steps."""
-    script = evidence.script
-    replaced = next(replaced_networks(script), None)
-    steps = Counter(s.optimizer for r in evidence.trace.trainers[:1] for s in r.steps)
-    if replaced is None or len(steps) < 2 or steps[max(steps)] >= _FEWER * max(steps.values()):
-        return None
-    name, bound = replaced.name, script.at(replaced.bound)
-    return Hit(
-        message=f"What was saved is not what was trained: {bound} binds `{name}` to another network after the training "
-        f"at {script.at(replaced.trained)}, and {script.at(replaced.save)} saves that one. The last optimizer took "
-        f"{count(steps[max(steps)], 'step')}, another one {max(steps.values()):,}.",
-        hint=f"Move {script.quote(replaced.save)} up, right behind the loop at {script.at(replaced.trained)}, or give "
-        f"the networks that are built after it another name than `{name}`.",
-        where=lines(script, (replaced.bound, replaced.save, replaced.trained)),
-        details={"steps": steps[max(steps)], "most_steps": max(steps.values())},
-        evidence=EvidenceKind.EVALUATION,
     )
 
 

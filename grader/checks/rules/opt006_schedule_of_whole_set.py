@@ -157,7 +157,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
     from grader.checks.run.optimisation.climbing_schedules import bounce_hit
     from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
-    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, never_stepped
+    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, left_early, never_stepped
     from grader.checks.run.optimisation.schedule_ends import (
         bounce,
         idle_end,
@@ -208,6 +208,8 @@ def check_run(evidence: Evidence) -> Observation:
         )
     # The last batch of each epoch is rounded up on every rank, and once where nobody divides.
     rounded = len(ranks) * max((len(s.epochs) for s in evidence.ledger.training), default=0)
+    if not any(check_source(evidence.script)) and (left := left_early(evidence.script, told, steps, passes)):
+        return not_observable(left)
     for event, length in told:
         whole = steps * len(ranks)
         if abs(length - whole) < max(_TOLERANCE * whole, rounded):

@@ -242,11 +242,13 @@ def _kept_tensors(script: Script) -> Iterable[ast.AST]:
 
 def epoch_counts(script: Script) -> Iterable[ast.AST]:
     """Numbers of epochs, where the text writes them: `EPOCHS = 3` of `for epoch in range(EPOCHS)`."""
+    passes = [d.loop for d in script.training.draws if d.trains]
     for tree in script.trees:
         for loop in tree.loops:
             call = None if isinstance(loop, ast.While) else loop.iter
             if isinstance(call, ast.Call) and script.names.qualified(call.func) == "range":
                 around = any(inner is not loop and tree.inside(inner, loop) for inner in tree.loops)
+                around = around or bool(script.updates.entries(loop, passes))
                 if around and script.updates.entries(loop, script.training.backwards):
                     yield from (n for a in call.args for n in _written(script, a))
 
@@ -263,10 +265,15 @@ def _written(script: Script, node: ast.expr) -> Iterable[ast.AST]:
     """The number that a value comes from: a constant, or the option of the command line that has it by default."""
     yield from (o for o in script.values.origins(node) if isinstance(o, ast.Constant))
     if isinstance(node, ast.Attribute):
-        for option in script.called("add_argument"):
-            names = [a.value for a in option.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            if any(name.lstrip("-").replace("-", "_") == node.attr for name in names):
-                yield option
+        yield from options_of(script, node.attr)
+
+
+def options_of(script: Script, name: str) -> Iterable[ast.Call]:
+    """Where options of the command line are added whose value is read under a name."""
+    for option in script.called("add_argument"):
+        names = [a.value for a in option.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if any(one.lstrip("-").replace("-", "_") == name for one in names):
+            yield option
 
 
 def weight_saves(script: Script) -> Iterable[ast.AST]:

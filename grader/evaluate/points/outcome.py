@@ -34,6 +34,8 @@ TRAINED = "trained"
 PREPARED_OTHERWISE = "EVAL011"
 NOT_SCORED = "EVAL012"
 """What explains a missed target costs the points for its metric, and no others."""
+CONTRADICTED = "EVAL007"
+"""What tells of weights that are not those of the report's end; it explains a missed target where they are older."""
 UNREAD, WRONG = "EVAL009", "EVAL010"
 """What is said of files that an answer is about costs the points of that answer, and no others."""
 NO_GROUP = "DIST001"
@@ -205,8 +207,15 @@ def network(item: RubricItem, metric: Metric, outcome: Outcome) -> Part:
     why = reason_of(evaluation, (metric,), outcome.script)
     because = f" {why.sentence}" if why is not None and why.gain > 0 else ""
     about_images = why is not None and why.about_images
-    codes = (PREPARED_OTHERWISE,) if about_images else _slowed(outcome)
+    codes = (PREPARED_OTHERWISE,) if about_images else (*_older(metric, outcome), *_slowed(outcome))
     return _measured(share, f"{seen}; {metric.asked(target)} is asked for.{because}", evidence, *codes)
+
+
+def _older(metric: Metric, outcome: Outcome) -> tuple[str, ...]:
+    """That weights of an earlier epoch were saved, where later ones were better by this metric."""
+    seen = (f for f in outcome.findings if f.code == CONTRADICTED and f.severity is Severity.WARNING)
+    older = any("saved_epoch" in f.details and f.details.get("metric") == metric.name for f in seen)
+    return (CONTRADICTED,) if older else ()
 
 
 def _slowed(outcome: Outcome) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from statistics import mode
 from typing import TypeVar
 
 from grader.checks.run.data.loader_passes import passes_of, shard_of
@@ -169,4 +170,5 @@ def _passes(rank: RankTrace) -> Iterator[PassAccount]:
             ended=shard.exhausted,
             path=site.path if site is not None else "",
             line=site.line if site is not None else 0,
+            batch_samples=mode(shard.sizes),
         )

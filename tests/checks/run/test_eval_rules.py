@@ -814,7 +814,10 @@ def test_weights_of_an_epoch_that_is_neither_the_last_nor_the_best(tell: Any) ->
         story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
     story.evaluation = scored(0.5, 0.5, 0.8, 0.9, sums=(1.0, 2.0, 3.0))
     (hit,) = story.observation("EVAL007").hits
-    assert "`model.pt` holds the weights of epoch 0: they score 0.5000" in hit.message
+    assert (
+        "`model.pt` holds the weights of epoch 0, the worst of 3 by the report: they score 0.5000"
+        in hit.message
+    )
     assert "`metrics.json` goes on to 0.9" in hit.message
     assert [place.line for place in hit.where] == [41]
     assert hit.severity is None
@@ -824,6 +827,80 @@ def test_weights_of_an_epoch_that_is_neither_the_last_nor_the_best(tell: Any) ->
     story.save(0, "last.pt", sums=(4.0, 5.0, 6.0))
     story.evaluation = scored(0.8, 0.5, 0.8, 0.9, sums=(1.0, 2.0, 3.0))
     assert "nothing that is reported" in story.observation("EVAL007").hits[0].message
+
+
+CHOSEN = """import torch
+
+
+def save(net):
+    torch.save(net.state_dict(), "model.pt")
+
+
+best = 0
+for epoch in range(5):
+    loss, accuracy = train(net)
+    if {}:
+        best = accuracy
+        save(net)
+"""
+
+
+def older(tell: Any, test: str, accuracy: float, loss: float | None = None, **more: Any) -> Any:
+    """Five epochs, of which the third was saved, in a run that scored this in the end."""
+    story = tell.Story()
+    story.group()
+    story.text = CHOSEN.format(test)
+    for epoch in range(5):
+        story.epoch(tell.strided(96, 2))
+        if epoch == 2:
+            story.save(0, "model.pt", line=5)
+    epochs = tuple({"val_accuracy": 0.5 + 0.1 * n, "val_loss": 1.5 - 0.3 * n} for n in range(5))
+    validation = {"accuracy": accuracy} | ({"loss": loss} if loss is not None else {})
+    story.evaluation = Evaluation(
+        None,
+        artifact="model.pt",
+        validation=validation,
+        num_validation=200,
+        reported=ReportedMetrics(epochs),
+        **more,
+    )
+    return story
+
+
+def test_weights_that_one_condition_chose_are_told_with_it(tell: Any) -> None:
+    (hit,) = older(tell, "epoch % 3 == 2", 0.7).observation("EVAL007").hits
+    assert "holds the weights of epoch 2: they score" in hit.message
+    assert [place.line for place in hit.where] == [11, 5]
+    assert "write `epoch % 3 == 2 or epoch == 4` for `epoch % 3 == 2`" in hit.hint
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "loss", "epoch"),
+    [(0.5, 1.5, 0), (0.5, None, 0), (0.5, 2.3, None), (0.52, None, None), (0.6, 1.2, 1), (0.8, 0.6, None)],
+)
+def test_the_epoch_that_has_just_these_figures_is_the_saved_one(
+    tell: Any, accuracy: float, loss: float | None, epoch: int | None
+) -> None:
+    """Unless it came after the file was written."""
+    (hit,) = older(tell, "accuracy < best", accuracy, loss).observation("EVAL007").hits
+    assert (f"holds the weights of epoch {epoch}" in hit.message) is (epoch is not None)
+    assert ("the worst of 5 by the report" in hit.message) is (epoch == 0)
+    assert ("Write `accuracy > best`" in hit.hint) is (epoch == 0)
+    assert epoch != 0 or hit.where[0].line == 11
+
+
+@pytest.mark.parametrize(("asked", "severity"), [(0.88, None), (0.83, Severity.HINT), (0.99, Severity.HINT)])
+def test_older_weights_by_which_the_target_is_missed_are_no_hint(
+    tell: Any, asked: float, severity: Severity | None
+) -> None:
+    story = older(tell, "epoch % 3 == 2", 0.7, hidden={"accuracy": 0.84})
+    story.levels = {"accuracy": asked}
+    nearly = tuple({"val_accuracy": value} for value in (0.5, 0.6, 0.85, 0.89, 0.89))
+    story.evaluation = tell.replace(
+        story.evaluation, validation={"accuracy": 0.85}, reported=ReportedMetrics(nearly)
+    )
+    (hit,) = story.observation("EVAL007").hits
+    assert hit.severity is severity
 
 
 FILLED_UP = """import torch

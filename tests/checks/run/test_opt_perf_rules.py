@@ -540,6 +540,40 @@ def test_schedules_and_the_steps_taken(tell: Any, length: int, every: int, state
         assert f"for {length} steps, but each of 2 ranks took 40, 1/2 of that" in look.hits[0].message
 
 
+LEFT = """import torch
+EPOCHS = {0}
+
+
+def train(net, loader):
+    for x, y in loader:
+        criterion(net(x), y).backward()
+        optimizer.step()
+
+
+for epoch in range(EPOCHS):
+    train(net, torch.utils.data.DataLoader(data))
+    if stopper.early_stop:
+        break
+"""
+
+
+@pytest.mark.parametrize(("planned", "state"), [(4, UNSEEN), (2, FLAGGED), (3, FLAGGED)])
+def test_training_that_was_left_halfway_is_no_schedule_of_all_ranks(
+    tell: Any, planned: int, state: State
+) -> None:
+    story = tell.Story(num_train=320)
+    story.text = LEFT.format(planned)
+    for epoch in range(2):
+        story.epoch(tell.strided(320, 2, epoch), sampler_epoch=epoch)
+    for rank in story.ranks:
+        rank.fields["steps"] = [
+            tell.replace(s, lr=(0.1 - 0.001 * n,)) for n, s in enumerate(rank.fields["steps"])
+        ]
+        rank.event("lr_scheduler", 17, kind="OneCycleLR", length=80)
+    look = story.observation("OPT006")
+    assert look.state is state, look.reason
+
+
 @pytest.mark.parametrize(("down", "state"), [(64, FLAGGED), (24, CLEAN), (40, CLEAN)])
 def test_schedules_that_follow_one_another_add_up(tell: Any, down: int, state: State) -> None:
     story = steps(tell, [0.1 - 0.002 * n for n in range(40)])

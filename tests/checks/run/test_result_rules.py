@@ -406,6 +406,73 @@ def test_a_test_that_no_rank_passes_is_why_nothing_was_saved(tell: Any) -> None:
     assert "int(" in hit.hint
 
 
+KEPT = """import os
+import torch
+
+EPOCHS = 4
+
+
+def save(net):
+    torch.save(net.module.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))
+
+
+def main(net):
+    best = 0.0
+    for epoch in range(EPOCHS):
+        accuracy = train(net)
+        {before}
+        if rank == 0 and {test}:
+            save(net)
+
+
+main(net)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "test", "line", "said", "advice"),
+    [
+        ("best = max(accuracy, best)", "accuracy > best", 16, "no value is better than itself",
+         "move `best = max(accuracy, best)` from `train.py:15` below the `if` at `train.py:16`"),
+        ("if accuracy > best: best = accuracy", "accuracy > best", 16, "no value is better than itself", "move"),
+        ("best = min(accuracy, best)", "best > accuracy", 16, "no value is better than itself", "move"),
+        ("if epoch == 0: best = accuracy", "accuracy > best", 16, "which was never so in this run", "Let every run"),
+        ("pass", "epoch == EPOCHS", 16, "`epoch` goes from 0 to 3", "Write `epoch == EPOCHS - 1` for"),
+        ("pass", "(epoch + 1) % 10 == 0", 16, "`epoch` goes from 0 to 3",
+         "write `((epoch + 1) % 10 == 0 or epoch == EPOCHS - 1)` for"),
+        ("pass", "(epoch + 1) % 2 == 0", 16, "which was never so in this run", "Let every run save"),
+        ("pass", "accuracy > 0.99", 16, "which was never so in this run", "Let every run save"),
+        ("continue", "True", 16, "asks for `True`", ""),
+    ],
+)  # fmt: skip
+def test_a_save_that_no_epoch_came_to_is_not_advised_once_more(
+    tell: Any, before: str, test: str, line: int, said: str, advice: str
+) -> None:
+    story = tell.Story()
+    story.evaluation = MISSING
+    story.text = KEPT.format(before=before, test=test)
+    (hit,) = story.observation("EVAL012").hits
+    assert (hit.where[0].line, said in hit.message, advice in hit.hint) == (line, True, True), hit
+    assert "torch.save(" not in hit.hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("            save(net)", "            pass", "nothing calls `save`"),
+        ("if rank == 0 and True", "if rank == 0", "and no rank came to it"),
+        ("    torch.save(", "    try: torch.save(net, 'x')\n    except OSError: pass\n    torch.save(", ""),
+    ],
+)
+def test_a_save_that_nothing_leads_to(tell: Any, old: str, new: str, said: str) -> None:
+    story = tell.Story()
+    story.evaluation = MISSING
+    story.text = KEPT.format(before="pass", test="True").replace(old, new)
+    (hit,) = story.observation("EVAL012").hits
+    assert said in hit.message
+    assert ("torch.save(" in hit.hint) is (not said)
+
+
 def test_weights_of_another_kind_are_told_where_they_were_written(tell: Any) -> None:
     story = tell.Story()
     story.evaluation = Evaluation(ArtifactProblem.REFUSED, "model.pt holds a list.", "model.pt")
@@ -500,6 +567,37 @@ def test_a_save_of_another_network_than_the_trained_one(
     (hit,) = story.observation("EVAL013").hits
     assert ("What was saved is not what was trained" in hit.message) is told
     assert not told or [p.line for p in hit.where] == [9, 12, 4]
+
+
+COPIED = """import copy
+import torch
+model = torch.nn.Linear(2, 2)
+start = copy.deepcopy(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(8):
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+torch.save(start.state_dict(), "model.pt")
+"""
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_copy_from_before_the_training_that_is_saved(tell: Any, live: bool) -> None:
+    """Unless the run has shown that the file holds the trained network."""
+    story = missing_its_target(tell, COPIED)
+    story.save(0, "model.pt", line=10)
+    saves = story.ranks[0].fields["saves"]
+    saves[:] = [replace(save, live=live) for save in saves]
+    story.evaluation = replace(story.evaluation, artifact="model.pt", sums=(1.0, 2.0, 3.0))
+    (hit,) = story.observation("EVAL013").hits
+    assert ("copies the weights before they are trained" in hit.message) is not live
+    assert live or [p.line for p in hit.where] == [4, 10]
+    reported = ReportedMetrics(({"val_accuracy": 0.8}, {"val_accuracy": 0.9}))
+    story.evaluation = replace(story.evaluation, validation={"accuracy": 0.1}, reported=reported)
+    (hit,) = story.observation("EVAL007").hits
+    assert ("copies the weights before they are trained" in hit.message) is not live
+    assert live or hit.hint.startswith("Save what was trained")
 
 
 STRIDED = """import torch

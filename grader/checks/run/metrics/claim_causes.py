@@ -10,6 +10,7 @@ from itertools import chain, pairwise
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed
 from grader.checks.run.metrics.metric_claims import MetricClaim
+from grader.checks.run.metrics.other_networks import other_network
 from grader.checks.run.metrics.validation_passes import evaluated
 from grader.checks.source.metrics.recorded_losses import Cause
 from grader.checks.source.metrics.score_causes import fillings, score_cause
@@ -25,6 +26,8 @@ def claim_cause(evidence: Evidence, claim: MetricClaim, allowed: float) -> Cause
     filled = _filled_up(evidence, claim)
     if filled is not None:
         return filled
+    if (other := other_network(evidence)) is not None:
+        return Cause(other.nodes, other.hint, f"What was saved is not what was trained: {other.says}")
     cause = score_cause(evidence.script, names, in_blocks=_in_blocks(evidence))
     return cause if cause is not None and cause.says else _averaged(claim, allowed) or cause
 

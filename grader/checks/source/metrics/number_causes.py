@@ -12,6 +12,7 @@ from grader.checks.source.collectives.running_means import ONCE, running_mean
 from grader.checks.source.data.torn_slices import PAIRS, torn_slices
 from grader.checks.source.gradients.kept_gradients import ZEROS, emptied
 from grader.checks.source.metrics.clock_units import clock_units
+from grader.checks.source.metrics.late_readings import PEAK, last_rate
 from grader.checks.source.metrics.recorded_losses import Cause
 from grader.checks.source.metrics.whole_run_ratios import PER_EPOCH, whole_runs
 from grader.checks.source.optimisation.hand_gradients import HALF, TWICE, double_gradient, half_gradient
@@ -26,6 +27,7 @@ _KNOWN: tuple[tuple[str, Callable[[Script], Cause | None], str], ...] = (
     ("gradients half as large", half_gradient, HALF),
     ("gradients 2 times as large", double_gradient, TWICE),
     (" ended; at w = b = 0 it is ", warm_start, ANEW),
+    ("a learning rate of ", last_rate, PEAK),
     ("of whole runs, which have different numbers of epochs", whole_runs, PER_EPOCH),
 )
 """Words of the scorers' sentences, what finds the line, and what such a number suggests where no line is found."""

@@ -18,27 +18,34 @@ _SENTENCES = (
     r"counts [\d,.]+ {0}\b",
     r"\b{0} of [\d.]",
     r"take [\d,. to]+ {0}\b",
+    r"(?:took|tells of) [\d.e+-]+ {0}\b",
     r"\b{0}\b",
 )
 """How a scorer's sentence names the column that it is about; the last one takes any mention."""
 _KEYS = ("batch_size", "epoch", "rank", "world_size")
 """Columns that say which row it is: sentences name them, and are about another one."""
+_SECONDS = re.compile(r"(?<=\d) s\b")
 _MAX_DEPTH = 4
 
 
 def where_written(script: Script, said: str) -> tuple[ast.AST, ...]:
     """Lines that make the number a sentence is about, where the text writes a column of that name; else none."""
-    told = said.replace("/s", "_per_s")
+    told = _SECONDS.sub(" seconds", said.replace("/s", "_per_s"))
     tables = list(_tables(script))
     known = {name for columns in tables for name in columns} - set(_KEYS)
     for sentence in _SENTENCES:
-        found = [(m.start(), n) for n in known if (m := re.search(sentence.format(re.escape(n)), told))]
+        found = [(m.start(), n) for n in known if (m := _named(sentence, n, told))]
         for _, name in sorted(found):
-            values = list(_values(script, tables, name))
+            values = list(column_values(script, name))
             makers = [maker for value in values for maker in _makers(script, value, 0)]
             if makers:
                 return tuple(dict.fromkeys(makers))
     return ()
+
+
+def _named(sentence: str, column: str, told: str) -> re.Match[str] | None:
+    """Where a sentence names a column: `learning rate` is `learning_rate`."""
+    return re.search(sentence.format(re.escape(column).replace("_", "[_ ]")), told)
 
 
 def _tables(script: Script) -> Iterator[tuple[str, ...]]:
@@ -60,8 +67,9 @@ def _tables(script: Script) -> Iterator[tuple[str, ...]]:
                 yield columns
 
 
-def _values(script: Script, tables: list[tuple[str, ...]], name: str) -> Iterator[ast.expr]:
+def column_values(script: Script, name: str) -> Iterator[ast.expr]:
     """What is written into a column: by its place in a row, or by its key."""
+    tables = list(_tables(script))
     for tree in script.trees:
         for node in ast.walk(tree.root):
             if isinstance(node, ast.Dict):
@@ -79,15 +87,35 @@ def _values(script: Script, tables: list[tuple[str, ...]], name: str) -> Iterato
             else:
                 continue
             for columns in tables:
-                if name in columns and _is_row(row, columns):
+                if name in columns and _is_row(script, node, row, tables, columns):
                     yield row[columns.index(name)]
                     break
 
 
-def _is_row(row: list[ast.expr], columns: tuple[str, ...]) -> bool:
-    """Whether values stand in the order of these columns: as many, and one at least is called as its column is."""
-    alike = (name_of(value) == column for value, column in zip(row, columns, strict=False))
-    return len(row) == len(columns) and any(alike) and not any(isinstance(v, ast.Starred) for v in row)
+def _is_row(
+    script: Script,
+    node: ast.AST,
+    row: list[ast.expr],
+    tables: list[tuple[str, ...]],
+    columns: tuple[str, ...],
+) -> bool:
+    """Whether values stand in the order of these columns: as many, and called as they are, or of no other table."""
+    if len(row) != len(columns) or any(isinstance(v, ast.Starred) for v in row):
+        return False
+    if any(name_of(value) == column for value, column in zip(row, columns, strict=True)):
+        return True
+    only = all(one == columns for one in tables if len(one) == len(columns))
+    header = all(isinstance(value, ast.Constant) for value in row)
+    return only and not header and _is_written(script, node)
+
+
+def _is_written(script: Script, node: ast.AST) -> bool:
+    """Whether a list is handed to `writerow`, or to the list that `writerows` is given."""
+    call = script.names.tree(node).parent.get(node)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    held = {name_of(a) for c in script.called("writerows") for a in c.args}
+    return call.func.attr == "writerow" or (call.func.attr == "append" and name_of(call.func.value) in held)
 
 
 def _makers(script: Script, value: ast.expr, depth: int) -> Iterable[ast.AST]:
