@@ -82,10 +82,10 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.optimisation.optimisation_fixes import length_in_helper, length_of_share
 from grader.checks.source.optimisation.sample_clocks import clocks_of_one_rank
 from grader.checks.source.optimisation.schedules import (
     ONE_OPTIMIZER,
+    OWN,
     hurried,
     of_whole_set,
     replaced_optimizers,
@@ -110,7 +110,6 @@ _TOLERANCE = 0.06
 _MIN_STEPS = 20
 _COME_DOWN = 0.05
 """Share of its peak at which a rate may well be meant to end."""
-_OWN = "Count the loader's batches, `total_steps=epochs * len(loader)`: the loader knows its sampler's share."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -146,7 +145,7 @@ def check_source(script: Script) -> Iterable[Hit]:
                 message=f"{script.at(length)} makes the schedule as long as one process would need, "
                 f"{script.quote(length)}, but each rank takes only its share of the batches. The rate then never comes "
                 "to the end of its curve.",
-                hint=_OWN,
+                hint=OWN,
                 where=(script.location(length),),
                 severity=Severity.HINT,
             )
@@ -158,6 +157,7 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.checks.run.optimisation.climbing_schedules import bounce_hit
     from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
     from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, never_stepped
+    from grader.checks.run.optimisation.long_schedules import ended_early, slow_hit, whole_set_hit
     from grader.checks.run.optimisation.schedule_ends import (
         bounce,
         idle_end,
@@ -200,7 +200,7 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("Epochs were broken off: how many steps were meant, nothing says.")
     steps = max(len(first.steps), delivered)
     if (apart := steps_between_moves(ranks[0])) > 1 and (slow := _as_long_as(told, len(first.steps))):
-        return flagged(_slow_hit(evidence.script, *slow, len(first.steps), apart))
+        return flagged(slow_hit(evidence.script, *slow, len(first.steps), apart))
     moved = sum(1 for a, b in pairwise(first.rates) if a != b)
     if steps < _MIN_STEPS or moved < 0.8 * (len(first.steps) - 1):
         return not_observable(
@@ -211,7 +211,9 @@ def check_run(evidence: Evidence) -> Observation:
     for event, length in told:
         whole = steps * len(ranks)
         if abs(length - whole) < max(_TOLERANCE * whole, rounded):
-            return flagged(_hit(evidence.script, event, length, steps, len(ranks)))
+            if early := ended_early(evidence.script, event, length, steps, passes):
+                return not_observable(early)
+            return flagged(whole_set_hit(evidence.script, event, length, steps, len(ranks)))
     whole = next((n for event, n in reversed(told) if n != event.fields.get("length")), told[0][1])
     made = f"The schedule was made for {count(whole, 'step')}, and {steps:,} were taken"
     if whole < (1 - _TOLERANCE) * steps:
@@ -253,44 +255,4 @@ def _idle_hit(script: Script, idle: IdleEnd, made: Event | None) -> Hit:
             )
         ),
         details={"taken": idle.taken, "left": idle.left},
-    )
-
-
-def _slow_hit(script: Script, event: Event, length: int, steps: int, apart: int) -> Hit:
-    made = {c for _, c in script.calls_under("torch.optim.lr_scheduler.")}
-    stepped = [
-        c
-        for c in script.called("step")
-        if isinstance(c.func, ast.Attribute) and made & stepped_by(script, c.func.value)
-    ]
-    move = f"Move {script.quote(stepped[0])} from {script.at(stepped[0])}" if len(stepped) == 1 else "Step it"
-    return Hit(
-        message=f"{at(event.site)} makes {_made(event, length)} {count(length, 'step')}, as many as were taken. "
-        f"But the schedule was stepped once in {apart} of them, and training ended after {-(-steps // apart):,} of its "
-        "steps.",
-        hint=f"{move} right behind `optimizer.step()`, or count its length in epochs.",
-        where=(*lines(script, stepped), *place(event.site)),
-        details={"length": length, "steps": steps, "apart": apart},
-    )
-
-
-def _made(event: Event, length: int) -> str:
-    alone = event.fields.get("length") == length
-    return f"a `{event.fields.get('kind')}` for" if alone else "the last of schedules that together last"
-
-
-def _hit(script: Script, event: Event, length: int, steps: int, ranks: int) -> Hit:
-    counted, written, fix = length_of_share(script, event.site)
-    hint = f"Count the batches of the loader, which knows its share: `{written}`." if written else _OWN
-    if not written:
-        helped, advice, edits = length_in_helper(script, event.site)
-        counted, hint, fix = helped or counted, advice or hint, edits
-    return Hit(
-        message=f"{at(event.site)} makes {_made(event, length)} {count(length, 'step')}, but each of "
-        f"{ranks} ranks took {steps:,}, 1/{ranks} of that. The length is that of the whole training set, so the rate "
-        "never came to the end of its curve.",
-        hint=hint,
-        fix=fix,
-        where=(*lines(script, counted), *place(event.site)),
-        details={"length": length, "steps": steps, "ranks": ranks},
     )

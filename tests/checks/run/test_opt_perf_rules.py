@@ -591,6 +591,50 @@ for x, y in loader:
     assert hit.fix is not None
 
 
+LEFT_EARLY = """import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def parts(train_set):
+    sampler = DistributedSampler(train_set)
+    return DataLoader(train_set, 8, sampler=sampler), DataLoader(train_set, 8), sampler
+
+
+train_set = load()
+loader, whole, sampler = parts(train_set)
+EPOCHS = 4
+
+
+
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=LENGTH)  # line 17, as the run tells
+for epoch in range(EPOCHS):
+    train(loader, schedule)
+    if good_enough():
+        break
+"""
+
+
+@pytest.mark.parametrize(
+    ("length", "state"),
+    [
+        ("EPOCHS * len(loader)", UNSEEN),
+        ("EPOCHS * (len(sampler) // 8)", UNSEEN),
+        ("EPOCHS * len(whole)", FLAGGED),
+        ("EPOCHS * len(loader) * dist.get_world_size()", FLAGGED),
+        ("EPOCHS * (len(train_set) // 8)", FLAGGED),
+    ],
+)
+def test_a_training_that_was_left_before_its_schedule_was_over(tell: Any, length: str, state: State) -> None:
+    story = scheduled(tell, 80)
+    story.text = LEFT_EARLY.replace("LENGTH", length)
+    look = story.observation("OPT006")
+    assert look.state is state
+    if state is UNSEEN:
+        assert "makes the schedule for 80 steps of a rank" in look.reason
+        assert "Training ended after 40" in look.reason
+
+
 def test_a_schedule_stepped_per_batch_while_gradients_accumulate(tell: Any) -> None:
     story = tell.Story(num_train=640)
     for epoch in range(2):
