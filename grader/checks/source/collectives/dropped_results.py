@@ -65,7 +65,8 @@ def kept_by(script: Script, site: Site) -> tuple[str, Fix | None, tuple[ast.AST,
         return f"Leave `async_op=True` out at {script.at(call)}.", in_the_foreground(script, call), ()
     for slots in aliased_slots(script):
         if stands_at(script, slots.call, site):
-            return f"{slots.says} {slots.hint}", slots.fix, (slots.made,)
+            all_one = f"The slots that {script.at(slots.made)} makes are all one tensor. {slots.hint}"
+            return all_one, slots.fix, (slots.made,)
     for one in one_part_read(script):
         if stands_at(script, one.call, site):
             return all_parts(script, one), None, (one.use,)
