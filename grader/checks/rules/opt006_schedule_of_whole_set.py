@@ -4,7 +4,7 @@
 A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among ranks
 and steps the schedule once per batch. A schedule that is over early: a cosine that climbs again until training ends, or
 a rate that stands at 0 for the rest of it. A schedule whose optimizer was replaced by a new one, which it does not
-move. A schedule that is built and never stepped.
+move. A schedule that is built and never stepped. A rate set by hand that begins anew in each epoch.
 
 ## Why it matters
 With k ranks an epoch has a k-th of the batches. A warm-up then lasts k times as many epochs, and the decay that brings
@@ -67,7 +67,8 @@ optimizer never is; by a rate that a schedule moved, and that stands still from 
 place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
 number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a schedule that no `step()` of the
 text can be of; by a rate that follows a count of one rank's samples, on a curve as long as those of all ranks, which is
-more than a hint where the rate did not come down.
+more than a hint where the rate did not come down; by a rate that follows a count which begins anew in each epoch, on a
+curve as long as all epochs, which is more than a hint where the run went through equal rates in three epochs or more.
 Lengths of schedules that follow one another add up. Schedules that rise again by their name, such as
 `CosineAnnealingWarmRestarts`, are fine.
 """
@@ -82,6 +83,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
+from grader.checks.source.optimisation.restarted_rates import restarted_rates
 from grader.checks.source.optimisation.sample_clocks import clocks_of_one_rank
 from grader.checks.source.optimisation.schedules import (
     ONE_OPTIMIZER,
@@ -128,6 +130,13 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(idle.says, idle.hint, lines(script, idle.nodes))
     for clock in clocks_of_one_rank(script):
         yield Hit(clock.says, clock.hint, lines(script, clock.nodes[:1]), severity=Severity.HINT)
+    for again in restarted_rates(script):
+        yield Hit(
+            f"{again.says} The rate then goes through the curve's beginning in each epoch, and never further.",
+            again.hint,
+            lines(script, (again.setter, again.count, again.length)),
+            severity=Severity.HINT,
+        )
     loops = [d for d in training.draws if d.trains]
     stepped = [
         c for d in loops for c in script.names.tree(d.loop).calls_within(d.loop) if name_of(c) == "step"
@@ -158,6 +167,7 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
     from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, never_stepped
     from grader.checks.run.optimisation.long_schedules import ended_early, slow_hit, whole_set_hit
+    from grader.checks.run.optimisation.restarting_rates import restarting_hit, same_in_each_epoch
     from grader.checks.run.optimisation.schedule_ends import (
         bounce,
         idle_end,
@@ -178,6 +188,10 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(never)
     if first is not None and (other := of_another_optimizer(ranks[0], first)) is not None:
         return flagged(aside_hit(evidence.script, other, first.peak, len(first.steps)))
+    if first is not None and (same := same_in_each_epoch(ranks[0], first)) is not None:
+        again = restarting_hit(evidence.script, same)
+        if again is not None:
+            return flagged(again)
     if first is not None and first.rates[-1] > _COME_DOWN * first.peak:
         for clock in clocks_of_one_rank(evidence.script):
             ended = f"The learning rate ended at {first.rates[-1]:.3g}, and {first.peak:.3g} was its peak: its curve "

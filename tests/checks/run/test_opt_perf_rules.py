@@ -14,6 +14,7 @@ from grader.evaluate.time.throughput import num_steps
 from grader.model.calibration import Calibration
 from grader.model.drawn_data import Batch
 from grader.model.evaluation import Evaluation, ReportedMetrics
+from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.task import Expected
@@ -1128,3 +1129,76 @@ def test_a_rate_that_the_schedule_set_back_is_one_fault(tell: Any, text: str, co
         "It fell from 0.1 in the first step to 0.0125 in the second, 12%" in scaled.hits[0].message
     ) is late
     assert scaled.hits[0].where[0].line == (5 if late else 2)
+
+
+# ---- rates by hand that begin anew in each epoch ------------------------------------------------------------------
+
+
+def in_each_epoch(tell: Any, *curves: list[float]) -> Any:
+    """Epochs of six steps, with these rates."""
+    story = tell.Story()
+    for epoch, _ in enumerate(curves):
+        story.epoch(tell.strided(96, 2, epoch), sampler_epoch=epoch)
+    rates = [rate for curve in curves for rate in curve]
+    for rank in story.ranks:
+        rank.fields["steps"] = [
+            tell.replace(s, lr=(rate,)) for s, rate in zip(rank.fields["steps"], rates, strict=True)
+        ]
+    return story
+
+
+CLIMBS = [0.01 * n for n in range(1, 7)]
+FALLS = [0.06 - 0.01 * n for n in range(6)]
+BY_HAND = """import torch
+from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(epochs):
+    for it, (x, y) in enumerate(loader):
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(it, LENGTH)
+        loss_of(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+def test_a_rate_by_hand_that_begins_anew_in_each_epoch(tell: Any) -> None:
+    story = in_each_epoch(tell, *[FALLS] * 3)
+    story.text = BY_HAND.replace("LENGTH", "epochs * len(loader)")
+    (hit,) = story.observation("OPT006").hits
+    assert hit.severity is None
+    assert (
+        "In each of 3 epochs the learning rate went through the same values, from 0.06 to 0.01" in hit.message
+    )
+    assert {place.line for place in hit.where} == {9, 7}
+    assert "write `rate_at(epoch * len(loader) + it, epochs * len(loader))`" in hit.hint
+
+
+def test_a_warm_up_that_begins_anew_is_a_hint_where_the_text_says_nothing(tell: Any) -> None:
+    (hit,) = in_each_epoch(tell, *[CLIMBS] * 3).observation("OPT006").hits
+    assert hit.severity is Severity.HINT
+    assert "a warm-up that begins anew in each epoch" in hit.message
+
+
+@pytest.mark.parametrize(
+    "curves",
+    [
+        [FALLS] * 4,  # restarts, as somebody chose it
+        [CLIMBS] * 2,  # too few to tell
+        [CLIMBS, CLIMBS, FALLS],
+        [[0.1] * 6] * 4,
+        [[0.1 * 0.5**n] * 6 for n in range(4)],
+    ],
+)
+def test_rates_that_may_be_meant_so(tell: Any, curves: list[list[float]]) -> None:
+    story = in_each_epoch(tell, *curves)
+    story.text = BY_HAND.replace("LENGTH", "len(loader)")
+    assert story.observation("OPT006").state is not FLAGGED
+
+
+def test_a_schedule_of_torch_has_its_own_period(tell: Any) -> None:
+    story = in_each_epoch(tell, *[CLIMBS] * 4)
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 17, kind="CyclicLR", length=None)
+    assert story.observation("OPT006").state is not FLAGGED
