@@ -5,6 +5,7 @@ A learning rate schedule whose length was counted over the whole training set, i
 and steps the schedule once per batch. A schedule that is over early: a cosine that climbs again until training ends, or
 a rate that stands at 0 for the rest of it. A schedule whose optimizer was replaced by a new one, which it does not
 move. A schedule that is built and never stepped. A rate set by hand that begins anew in each epoch.
+A `ReduceLROnPlateau` that takes a falling loss, or a rising accuracy, for a plateau.
 
 ## Why it matters
 With k ranks an epoch has a k-th of the batches. A warm-up then lasts k times as many epochs, and the decay that brings
@@ -60,17 +61,18 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks, or as long as
-those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose fall the rate climbs
-again, once or in waves, and is not at its bottom in the end, or that is no longer than the run has epochs and was over
-after so many steps; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped while its
-optimizer never is; by a rate that a schedule moved, and that stands still from an optimizer on that was built in the
-place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
-number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a schedule that no `step()` of the
-text can be of; by a rate that follows a count of one rank's samples, on a curve as long as those of all ranks, which is
-more than a hint where the rate did not come down; by a rate that follows a count which begins anew in each epoch, on a
-curve as long as all epochs, which is more than a hint where the run went through equal rates in three epochs or more.
-Lengths of schedules that follow one another add up. Schedules that rise again by their name, such as
-`CosineAnnealingWarmRestarts`, are fine.
+those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose fall the rate
+climbs again, once or in waves, and is not at its bottom in the end, or that is no longer than the run has epochs and
+was over after so many steps; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped
+while its optimizer never is; by a rate that a schedule moved, and that stands still from an optimizer on that was
+built in the place of the first. In the source, by a length made of the data set's size and the loader's batch size
+without the number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a schedule that no
+`step()` of the text can be of; by a rate that follows a count of one rank's samples, on a curve as long as those of
+all ranks, which is more than a hint where the rate did not come down; by a rate that follows a count which begins anew
+in each epoch, on a curve as long as all epochs, which is more than a hint where the run went through equal rates in
+three epochs or more; by a mode of `ReduceLROnPlateau` that does not fit the number which it is given, as the report
+says what it is, or the text: by how it is made, or by its name (a hint). Lengths of schedules that follow one another
+add up. Schedules that rise again by their name, such as `CosineAnnealingWarmRestarts`, are fine.
 """
 
 from __future__ import annotations
@@ -83,6 +85,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
+from grader.checks.source.optimisation.plateau_modes import wrong_modes
 from grader.checks.source.optimisation.restarted_rates import restarted_rates
 from grader.checks.source.optimisation.sample_clocks import clocks_of_one_rank
 from grader.checks.source.optimisation.schedules import (
@@ -130,6 +133,13 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(idle.says, idle.hint, lines(script, idle.nodes))
     for clock in clocks_of_one_rank(script):
         yield Hit(clock.says, clock.hint, lines(script, clock.nodes[:1]), severity=Severity.HINT)
+    for mode in wrong_modes(script):
+        yield Hit(
+            f"{mode.says} Whenever it gets better, that counts as no improvement: the rate is cut all the same.",
+            mode.hint,
+            lines(script, (mode.written, mode.step)),
+            severity=None if mode.sure else Severity.HINT,
+        )
     for again in restarted_rates(script):
         yield Hit(
             f"{again.says} The rate then goes through the curve's beginning in each epoch, and never further.",
@@ -164,6 +174,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
     from grader.checks.run.optimisation.climbing_schedules import bounce_hit
+    from grader.checks.run.optimisation.fed_plateaus import wrong_mode_hit
     from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
     from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, never_stepped
     from grader.checks.run.optimisation.long_schedules import ended_early, slow_hit, whole_set_hit
@@ -180,6 +191,8 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("The run did not come to its end, and its schedule neither.")
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")
+    if (wrong := wrong_mode_hit(evidence, ranks[0])) is not None:
+        return flagged(wrong)
     first = curve(ranks[0])
     told = schedule_lengths(ranks[0])
     if first is not None and (idle := idle_end(first)) is not None:

@@ -1202,3 +1202,84 @@ def test_a_schedule_of_torch_has_its_own_period(tell: Any) -> None:
     for rank in story.ranks:
         rank.event("lr_scheduler", 17, kind="CyclicLR", length=None)
     assert story.observation("OPT006").state is not FLAGGED
+
+
+# ---- schedules that wait for a plateau --------------------------------------------------------------------------
+
+
+WAITING = """import torch
+import torch.distributed as dist
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, MODE)
+for epoch in range(epochs):
+    train(model, optimizer)
+    figure = measure(model)
+    schedule.step(FIGURE)
+"""
+BETTER = {"val_loss": [2.0, 1.5, 1.0, 0.6, 0.4, 0.3], "val_accuracy": [0.2, 0.4, 0.55, 0.7, 0.8, 0.9]}
+
+
+def for_a_plateau(tell: Any, mode: str, values: list[float], *, cut: bool = True) -> Any:
+    """Two ranks whose schedule, of line 5 and stepped on line 9, halves the rate from the second value on."""
+    story = steps(tell, [0.1] * 24)
+    for rank in story.ranks:
+        for n, value in enumerate(values):
+            before, after = 0.1 * 0.5 ** max(0, n - 1), 0.1 * 0.5**n
+            told = {"before": before, "after": after} if cut else {"before": 0.1, "after": 0.1}
+            made = ["train.py", 5, "<module>"]
+            rank.event("plateau", 9, mode=mode, value=value, n=4 * n, made=made, **told)
+    return story
+
+
+def reporting(**columns: list[float]) -> Evaluation:
+    epochs = tuple(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return Evaluation("completed", reported=ReportedMetrics(epochs))
+
+
+@pytest.mark.parametrize(
+    ("key", "mode", "state"),
+    [
+        ("val_loss", "max", FLAGGED),
+        ("val_loss", "min", UNSEEN),
+        ("val_accuracy", "min", FLAGGED),
+        ("val_accuracy", "max", UNSEEN),
+    ],
+)
+def test_a_plateau_in_the_mode_of_another_number(tell: Any, key: str, mode: str, state: State) -> None:
+    story = for_a_plateau(tell, mode, BETTER[key][1:])  # from the second epoch on
+    story.evaluation = reporting(**BETTER)
+    story.text = WAITING.replace("MODE", repr(mode)).replace("FIGURE", "figure")
+    look = story.observation("OPT006")
+    assert look.state is state
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert hit.severity is None
+        assert f"in mode `{mode}`, and `train.py:9` gives it what is reported as `{key}`" in hit.message
+        assert "better than before in 4 of 4 times" in hit.message
+        assert "was cut 4 times" in hit.message
+        assert f'Write `"{"min" if mode == "max" else "max"}"` for' in hit.hint
+        assert [place.line for place in hit.where] == [5, 9]
+
+
+def test_a_plateau_whose_number_the_text_alone_names(tell: Any) -> None:
+    story = for_a_plateau(tell, "max", BETTER["val_loss"])
+    story.text = WAITING.replace("MODE", "mode").replace("FIGURE", "val_loss")
+    (hit,) = story.observation("OPT006").hits
+    assert hit.severity is Severity.HINT
+    assert "gives it a loss, `val_loss`" in hit.message
+
+
+@pytest.mark.parametrize("figure", ["figure", "-val_loss", "1 - val_accuracy", "score(val_loss)"])
+def test_a_number_of_which_nobody_knows_what_it_is(tell: Any, figure: str) -> None:
+    story = for_a_plateau(tell, "max", BETTER["val_loss"])
+    story.text = WAITING.replace("MODE", "mode").replace("FIGURE", figure)
+    assert story.observation("OPT006").state is not FLAGGED
+
+
+def test_a_number_that_only_gets_worse_or_a_rate_that_stays(tell: Any) -> None:
+    worse = for_a_plateau(tell, "max", BETTER["val_loss"][::-1])
+    stays = for_a_plateau(tell, "max", BETTER["val_loss"], cut=False)
+    for story in (worse, stays):
+        story.text = WAITING.replace("MODE", "mode").replace("FIGURE", "val_loss")
+        assert story.observation("OPT006").state is not FLAGGED
