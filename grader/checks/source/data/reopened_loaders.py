@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from grader.checks.phrases import listed
-from grader.checks.source.causes import stands_at
+from grader.checks.source.causes import stands_at, went_backward
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax.node_text import node_text
 from grader.checks.source.syntax.nodes import FUNCTIONS, VARIABLES, Loop, name_of, names_in
@@ -36,7 +36,8 @@ class ReopenedLoader:
 
 
 def reopened_loaders(script: Script) -> Iterator[ReopenedLoader]:
-    """All of them, in loops that step or run `backward` in the same round."""
+    """All of them whose batches go backward: other looks at a loader's first batch are none of the training's."""
+    trained = {node for loss in went_backward(script) for node in script.values.closure(loss)}
     for call in (*script.called("iter"), *script.called("__iter__")):
         over = _gone_over(call)
         taken = _taken(script, call) if over is not None else None
@@ -44,8 +45,8 @@ def reopened_loaders(script: Script) -> Iterator[ReopenedLoader]:
             continue
         for loader, takes in ((over, taken), *_called_for(script, over, taken)):
             loops = script.updates.loops_around(takes)
-            trains = loops and script.training.runs_backward(loops[0])
-            if trains and any(_is_loader(script, made) for made in script.values.origins(loader)):
+            fed = taken in trained or _handed_to_training(script, takes)
+            if loops and fed and any(_is_loader(script, made) for made in script.values.origins(loader)):
                 yield ReopenedLoader(call, loader, takes, loops[0])
 
 
@@ -133,6 +134,14 @@ def _called_for(script: Script, over: ast.expr, taken: ast.expr) -> Iterator[tup
     for site in script.graph.sites(function):
         given = script.graph.bound(site, function, over.id) if isinstance(over, ast.Name) else None
         yield (given if isinstance(given, ast.expr) and given is not UNKNOWN else over), site.call
+
+
+def _handed_to_training(script: Script, takes: ast.expr) -> bool:
+    """Whether a batch goes as it is into a call that runs `backward`, `train_step(*next(batches))`."""
+    tree = script.names.tree(takes)
+    above = tree.parent.get(takes)
+    call = tree.parent.get(above) if isinstance(above, ast.Starred) else above
+    return isinstance(call, ast.Call) and script.training.runs_backward(call)
 
 
 def _is_loader(script: Script, made: ast.AST) -> bool:
