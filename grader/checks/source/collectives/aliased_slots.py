@@ -48,7 +48,7 @@ def aliased_slots(script: Script) -> Iterator[AliasedSlots]:
             for made in origins if filled is not UNKNOWN else ():
                 found = _one_tensor(script, made)
                 if found is not None and isinstance(made, ast.expr):
-                    yield _told(script, call, name, made, found)
+                    yield _as_cause(script, call, name, made, found)
                     break
 
 
@@ -81,7 +81,7 @@ def _of_none(script: Script, slot: ast.expr) -> bool:
     return script.values.constant(slot) is None
 
 
-def _told(
+def _as_cause(
     script: Script, call: ast.Call, name: str, made: ast.expr, found: tuple[ast.expr, ast.expr | None]
 ) -> AliasedSlots:
     slot, times = found
