@@ -127,6 +127,25 @@ def test_a_schedule_of_an_optimizer_that_never_steps(ranks: Callable[..., Ran]) 
     assert ran.events(events.IDLE_SCHEDULE) == ()
 
 
+def test_what_a_schedule_that_waits_for_a_plateau_is_given(ranks: Callable[..., Ran]) -> None:
+    made = (
+        "if n == 0: scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, 'max', 0.5, patience=1)"
+    )
+    step = "optimizer.step(); scheduler.step(torch.tensor(1.0 / (n + 1)))"
+    ran = ranks(
+        TRAIN.format(
+            wrap="model = DDP(net)", train=f"{made}\n    {PLAIN.partition('optimizer.step')[0]}{step}"
+        )
+    )
+    told = [e.fields for e in ran.ranks[0].events(events.PLATEAU)]
+    assert [round(t["value"], 3) for t in told[:3]] == [1.0, 0.5, 0.333]
+    assert [(t["mode"], t["before"], t["after"], t["n"]) for t in told[:3]] == [
+        ("max", 0.1, 0.1, 1), ("max", 0.1, 0.1, 2), ("max", 0.1, 0.05, 3),
+    ]  # fmt: skip
+    assert told[0]["made"][1] == ran.ranks[0].events(events.LR_SCHEDULER)[-1].site.line
+    assert len(told) == 12
+
+
 def test_ddp_forward_called_by_name_is_no_bypass(ranks: Callable[..., Ran]) -> None:
     ran = ranks(TRAIN.format(wrap="model = DDP(net)", train=PLAIN.replace("model(x)", "model.forward(x)")))
     assert ran.events(events.BYPASS) == ()

@@ -225,8 +225,9 @@ def _never_renewed_hit(script: Script, stream: Stream) -> Hit:
 def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
     longest = max((stream.shards(rank) for rank in stream.ranks), key=len)
     if len(longest) < 2:
-        if stream.hashed:
-            reasons.append("No fed sample came up twice, so where an epoch ends is not known.")
+        if stream.hashed or longest[0].openings > 1:
+            seen = "No fed sample came up twice" if stream.hashed else "Every step began a new iterator"
+            reasons.append(f"{seen}, so where an epoch ends is not known.")
         elif longest[0].exhausted is None:
             reasons.append("The run ended within its first epoch, so there was no second order to compare.")
         else:

@@ -2,7 +2,8 @@
 
 ## What it finds
 Epochs in which the ranks together leave out more samples than one incomplete global batch; epochs that are all broken
-off after so many batches; batches of which only a part goes into the model.
+off after so many batches, or for which every step begins a new iterator, `next(iter(loader))`; batches of which only a
+part goes into the model.
 
 ## Why it matters
 An epoch is one look at every sample. What no rank draws, the model can't learn from: a sampler that counts more ranks
@@ -34,15 +35,16 @@ for images, labels in loader:
 
 ## How it is seen
 In the run, by the union of the indices that all ranks drew in an epoch, against the training set (or the subset that
-all ranks share). Passes that deal out the set together and draw nothing twice, such as one that is left and one that is
-resumed, are one epoch. Dropping one incomplete global batch is fine. Draws with replacement from shares of the ranks'
-own may be meant, and what they leave out is a hint. An epoch that the script leaves early is judged by what all epochs
-together have seen. Where every epoch (but for the last) is left after the same number of batches, with more than one
-round of the optimizer to come, its rest is skipped each time: a warning, as other epochs draw other samples. In the
-source, by a loader with a `DistributedSampler` that is handed to `accelerator.prepare`, which divides its batches among
-the ranks once more (Fabric leaves such a sampler alone), and by a `DistributedSampler` that was made over another
-loader's data set. Where the text rounds the number of samples down (`n // 512 * 512`) and that leaves out as many as
-were missed, it is named.
+all ranks share). Passes that deal out the set together and draw nothing twice, such as one that is left and one that
+is resumed, are one epoch. Dropping one incomplete global batch is fine. Draws with replacement from shares of the
+ranks' own may be meant, and what they leave out is a hint. An epoch that the script leaves early is judged by what all
+epochs together have seen. Where every epoch (but for the last) is left after the same number of batches, with more
+than one round of the optimizer to come, its rest is skipped each time: a warning, as other epochs draw other samples.
+Passes that are begun for one step each, under one number of the sampler, are one epoch. In the source, by such
+iterators (a hint), by a loader with a `DistributedSampler` that is handed to `accelerator.prepare`, which divides its
+batches among the ranks once more (Fabric leaves such a sampler alone), and by a `DistributedSampler` that was made
+over another loader's data set. Where the text rounds the number of samples down (`n // 512 * 512`) and that leaves out
+as many as were missed, it is named.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ from grader.checks.phrases import at, count, epochs, listed, place, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.data.foreign_samplers import foreign_samplers
+from grader.checks.source.data.reopened_loaders import first_batch_again, gone_through
 from grader.checks.source.data.rounded_counts import dealt_in_turn, rounded_counts
 from grader.checks.source.data.share_causes import batch_cuts, cut_before, loader_at, own_cuts, whole_set
 from grader.checks.source.script import Script
@@ -74,12 +77,20 @@ EXPLAINED_BY = ("DATA003", "DATA007", "DATA011")
 
 
 def check_source(script: Script) -> Iterable[Hit]:
-    """Flag loaders that a sampler of another set divides, and those that a framework divides once more."""
+    """Flag loaders that a sampler of another set divides, a framework divides once more, or each step begins anew."""
     for loader in script.training.loaders() if script.joins_group else ():
         for one in foreign_samplers(script, loader) if script.training.roles(loader).trains else ():
             yield Hit(
                 f"{one.says} Samples beyond that are never drawn.", one.hint, lines(script, one.nodes[:1])
             )
+    for again in first_batch_again(script) if script.joins_group else ():
+        yield Hit(
+            f"{script.at(again.begins)} begins a new iterator over the loader for every step of the loop at "
+            f"{script.at(again.loop)}, so each step gets the first batch of its epoch, and no other is drawn in it.",
+            gone_through(script, again),
+            lines(script, again.nodes),
+            severity=Severity.HINT,
+        )
     words = script.frameworks.words
     if words is None or not words.divides_again:
         return
@@ -113,6 +124,7 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.checks.run.data.epoch_partition import epoch_partitions
     from grader.checks.run.data.fed_samples import unused_samples
     from grader.checks.run.data.left_passes import left_each_time
+    from grader.checks.run.data.reopened_epochs import reopened
 
     if unused := unused_samples(evidence):
         return flagged(_unused_hit(evidence, unused))
@@ -137,6 +149,8 @@ def check_run(evidence: Evidence) -> Observation:
                     f"Sets of the ranks' own were drawn in {many}, as many samples as there are: {whole}."
                 )
             return verified(f"All {whole} were drawn in each of {many}{dropped}.")
+        if (again := reopened(evidence.script, evidence.ledger, stream, judged)) is not None:
+            return flagged(again)
         if (
             left := left_each_time(evidence.script, evidence.trace, evidence.ledger, stream, judged)
         ) is not None:

@@ -2,12 +2,12 @@
 
 ## What it finds
 `reduce` or `gather` whose result is used on a rank that doesn't get it; a list of all ranks' counts of which one part
-alone is read; the best weights chosen by counts that are not those of all ranks yet; a batch's mean that a
-meter is told without its size; a collective's return value, which is None, taken for its result; an in-place collective
-on a temporary tensor, or one in the background that nobody waits for; a ratio of two sums of which one alone was
-reduced; a mean that is summed over the ranks and reported undivided, or averaged by the collective and divided once
-more; a running sum that is reduced in place in every round of its loop, and a tensor that is reduced in place twice,
-the second time perhaps a view of it.
+alone is read, or whose slots are all one tensor; the best weights chosen by counts that are not those of all ranks
+yet; a batch's mean that a meter is told without its size; a collective's return value, which is None, taken for its
+result; an in-place collective on a temporary tensor, or one in the background that nobody waits for; a ratio of two
+sums of which one alone was reduced; a mean that is summed over the ranks and reported undivided, or averaged by the
+collective and divided once more; a running sum that is reduced in place in every round of its loop, and a tensor that
+is reduced in place twice, the second time perhaps a view of it.
 
 ## Why it matters
 None stops the script. All others run without a word and report wrong numbers: a part of the sum, the value of one
@@ -70,6 +70,7 @@ from grader.checks.phrases import told_once
 from grader.checks.rule import Hit
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import gathered_lists
+from grader.checks.source.collectives.aliased_slots import aliased_slots
 from grader.checks.source.collectives.dropped_results import unwaited
 from grader.checks.source.collectives.empty_results import empty_results
 from grader.checks.source.collectives.reduction_fixes import (
@@ -139,6 +140,8 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 
 def _lists(script: Script) -> Iterable[Hit]:
+    for slots in aliased_slots(script):
+        yield Hit(slots.says, slots.hint, lines(script, [slots.made, slots.call]), fix=slots.fix)
     for one in gathered_lists.read_unfilled(script):
         in_choice = isinstance(script.names.tree(one.filled).parent.get(one.filled), ast.IfExp)
         yield Hit(

@@ -4,7 +4,8 @@
 A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among ranks
 and steps the schedule once per batch. A schedule that is over early: a cosine that climbs again until training ends, or
 a rate that stands at 0 for the rest of it. A schedule whose optimizer was replaced by a new one, which it does not
-move. A schedule that is built and never stepped.
+move. A schedule that is built and never stepped. A rate set by hand that begins anew in each epoch.
+A `ReduceLROnPlateau` that takes a falling loss, or a rising accuracy, for a plateau.
 
 ## Why it matters
 With k ranks an epoch has a k-th of the batches. A warm-up then lasts k times as many epochs, and the decay that brings
@@ -60,16 +61,18 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks, or as long as
-those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose fall the rate climbs
-again, once or in waves, and is not at its bottom in the end, or that is no longer than the run has epochs and was over
-after so many steps; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped while its
-optimizer never is; by a rate that a schedule moved, and that stands still from an optimizer on that was built in the
-place of the first. In the source, by a length made of the data set's size and the loader's batch size without the
-number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a schedule that no `step()` of the
-text can be of; by a rate that follows a count of one rank's samples, on a curve as long as those of all ranks, which is
-more than a hint where the rate did not come down.
-Lengths of schedules that follow one another add up. Schedules that rise again by their name, such as
-`CosineAnnealingWarmRestarts`, are fine.
+those, but stepped once in several of them, as the rates tell; by a `CosineAnnealingLR` after whose fall the rate
+climbs again, once or in waves, and is not at its bottom in the end, or that is no longer than the run has epochs and
+was over after so many steps; by a rate that is 0 in the last steps, 15% of them or more; by a schedule that is stepped
+while its optimizer never is; by a rate that a schedule moved, and that stands still from an optimizer on that was
+built in the place of the first. In the source, by a length made of the data set's size and the loader's batch size
+without the number of ranks (a hint); by such an optimizer, where no schedule is made for it; by a schedule that no
+`step()` of the text can be of; by a rate that follows a count of one rank's samples, on a curve as long as those of
+all ranks, which is more than a hint where the rate did not come down; by a rate that follows a count which begins anew
+in each epoch, on a curve as long as all epochs, which is more than a hint where the run went through equal rates in
+three epochs or more; by a mode of `ReduceLROnPlateau` that does not fit the number which it is given, as the report
+says what it is, or the text: by how it is made, or by its name (a hint). Lengths of schedules that follow one another
+add up. Schedules that rise again by their name, such as `CosineAnnealingWarmRestarts`, are fine.
 """
 
 from __future__ import annotations
@@ -82,10 +85,12 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
-from grader.checks.source.optimisation.optimisation_fixes import length_in_helper, length_of_share
+from grader.checks.source.optimisation.plateau_modes import wrong_modes
+from grader.checks.source.optimisation.restarted_rates import restarted_rates
 from grader.checks.source.optimisation.sample_clocks import clocks_of_one_rank
 from grader.checks.source.optimisation.schedules import (
     ONE_OPTIMIZER,
+    OWN,
     hurried,
     of_whole_set,
     replaced_optimizers,
@@ -110,7 +115,6 @@ _TOLERANCE = 0.06
 _MIN_STEPS = 20
 _COME_DOWN = 0.05
 """Share of its peak at which a rate may well be meant to end."""
-_OWN = "Count the loader's batches, `total_steps=epochs * len(loader)`: the loader knows its sampler's share."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -129,6 +133,20 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(idle.says, idle.hint, lines(script, idle.nodes))
     for clock in clocks_of_one_rank(script):
         yield Hit(clock.says, clock.hint, lines(script, clock.nodes[:1]), severity=Severity.HINT)
+    for mode in wrong_modes(script):
+        yield Hit(
+            f"{mode.says} Whenever it gets better, that counts as no improvement: the rate is cut all the same.",
+            mode.hint,
+            lines(script, (mode.written, mode.step)),
+            severity=None if mode.sure else Severity.HINT,
+        )
+    for again in restarted_rates(script):
+        yield Hit(
+            f"{again.says} The rate then goes through the curve's beginning in each epoch, and never further.",
+            again.hint,
+            lines(script, (again.setter, again.count, again.length)),
+            severity=Severity.HINT,
+        )
     loops = [d for d in training.draws if d.trains]
     stepped = [
         c for d in loops for c in script.names.tree(d.loop).calls_within(d.loop) if name_of(c) == "step"
@@ -146,7 +164,7 @@ def check_source(script: Script) -> Iterable[Hit]:
                 message=f"{script.at(length)} makes the schedule as long as one process would need, "
                 f"{script.quote(length)}, but each rank takes only its share of the batches. The rate then never comes "
                 "to the end of its curve.",
-                hint=_OWN,
+                hint=OWN,
                 where=(script.location(length),),
                 severity=Severity.HINT,
             )
@@ -156,8 +174,11 @@ def check_source(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
     from grader.checks.run.optimisation.climbing_schedules import bounce_hit
+    from grader.checks.run.optimisation.fed_plateaus import wrong_mode_hit
     from grader.checks.run.optimisation.learning_rates import curve, schedule_lengths, steps_between_moves
-    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, left_early, never_stepped
+    from grader.checks.run.optimisation.left_schedules import aside_hit, behind_hit, never_stepped
+    from grader.checks.run.optimisation.long_schedules import ended_early, slow_hit, whole_set_hit
+    from grader.checks.run.optimisation.restarting_rates import restarting_hit, same_in_each_epoch
     from grader.checks.run.optimisation.schedule_ends import (
         bounce,
         idle_end,
@@ -170,6 +191,8 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("The run did not come to its end, and its schedule neither.")
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")
+    if (wrong := wrong_mode_hit(evidence, ranks[0])) is not None:
+        return flagged(wrong)
     first = curve(ranks[0])
     told = schedule_lengths(ranks[0])
     if first is not None and (idle := idle_end(first)) is not None:
@@ -178,6 +201,10 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(never)
     if first is not None and (other := of_another_optimizer(ranks[0], first)) is not None:
         return flagged(aside_hit(evidence.script, other, first.peak, len(first.steps)))
+    if first is not None and (same := same_in_each_epoch(ranks[0], first)) is not None:
+        again = restarting_hit(evidence.script, same)
+        if again is not None:
+            return flagged(again)
     if first is not None and first.rates[-1] > _COME_DOWN * first.peak:
         for clock in clocks_of_one_rank(evidence.script):
             ended = f"The learning rate ended at {first.rates[-1]:.3g}, and {first.peak:.3g} was its peak: its curve "
@@ -200,7 +227,7 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("Epochs were broken off: how many steps were meant, nothing says.")
     steps = max(len(first.steps), delivered)
     if (apart := steps_between_moves(ranks[0])) > 1 and (slow := _as_long_as(told, len(first.steps))):
-        return flagged(_slow_hit(evidence.script, *slow, len(first.steps), apart))
+        return flagged(slow_hit(evidence.script, *slow, len(first.steps), apart))
     moved = sum(1 for a, b in pairwise(first.rates) if a != b)
     if steps < _MIN_STEPS or moved < 0.8 * (len(first.steps) - 1):
         return not_observable(
@@ -208,12 +235,12 @@ def check_run(evidence: Evidence) -> Observation:
         )
     # The last batch of each epoch is rounded up on every rank, and once where nobody divides.
     rounded = len(ranks) * max((len(s.epochs) for s in evidence.ledger.training), default=0)
-    if not any(check_source(evidence.script)) and (left := left_early(evidence.script, told, steps, passes)):
-        return not_observable(left)
     for event, length in told:
         whole = steps * len(ranks)
         if abs(length - whole) < max(_TOLERANCE * whole, rounded):
-            return flagged(_hit(evidence.script, event, length, steps, len(ranks)))
+            if early := ended_early(evidence.script, event, length, steps, passes):
+                return not_observable(early)
+            return flagged(whole_set_hit(evidence.script, event, length, steps, len(ranks)))
     whole = next((n for event, n in reversed(told) if n != event.fields.get("length")), told[0][1])
     made = f"The schedule was made for {count(whole, 'step')}, and {steps:,} were taken"
     if whole < (1 - _TOLERANCE) * steps:
@@ -255,44 +282,4 @@ def _idle_hit(script: Script, idle: IdleEnd, made: Event | None) -> Hit:
             )
         ),
         details={"taken": idle.taken, "left": idle.left},
-    )
-
-
-def _slow_hit(script: Script, event: Event, length: int, steps: int, apart: int) -> Hit:
-    made = {c for _, c in script.calls_under("torch.optim.lr_scheduler.")}
-    stepped = [
-        c
-        for c in script.called("step")
-        if isinstance(c.func, ast.Attribute) and made & stepped_by(script, c.func.value)
-    ]
-    move = f"Move {script.quote(stepped[0])} from {script.at(stepped[0])}" if len(stepped) == 1 else "Step it"
-    return Hit(
-        message=f"{at(event.site)} makes {_made(event, length)} {count(length, 'step')}, as many as were taken. "
-        f"But the schedule was stepped once in {apart} of them, and training ended after {-(-steps // apart):,} of its "
-        "steps.",
-        hint=f"{move} right behind `optimizer.step()`, or count its length in epochs.",
-        where=(*lines(script, stepped), *place(event.site)),
-        details={"length": length, "steps": steps, "apart": apart},
-    )
-
-
-def _made(event: Event, length: int) -> str:
-    alone = event.fields.get("length") == length
-    return f"a `{event.fields.get('kind')}` for" if alone else "the last of schedules that together last"
-
-
-def _hit(script: Script, event: Event, length: int, steps: int, ranks: int) -> Hit:
-    counted, written, fix = length_of_share(script, event.site)
-    hint = f"Count the batches of the loader, which knows its share: `{written}`." if written else _OWN
-    if not written:
-        helped, advice, edits = length_in_helper(script, event.site)
-        counted, hint, fix = helped or counted, advice or hint, edits
-    return Hit(
-        message=f"{at(event.site)} makes {_made(event, length)} {count(length, 'step')}, but each of "
-        f"{ranks} ranks took {steps:,}, 1/{ranks} of that. The length is that of the whole training set, so the rate "
-        "never came to the end of its curve.",
-        hint=hint,
-        fix=fix,
-        where=(*lines(script, counted), *place(event.site)),
-        details={"length": length, "steps": steps, "ranks": ranks},
     )

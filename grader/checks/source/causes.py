@@ -21,6 +21,9 @@ from grader.model.fix import Fix
 if TYPE_CHECKING:
     from grader.model.run import Frame
 
+_LENGTHS = ("total_steps", "steps_per_epoch", "T_max", "total_iters")
+"""Arguments that say how long a schedule is."""
+
 
 @dataclass(frozen=True, slots=True)
 class CauseInText:
@@ -131,18 +134,18 @@ def rate_of_group(script: Script, number: int) -> ast.expr | None:
     return None
 
 
+def lengths_at(script: Script, site: Site | None) -> Iterable[ast.expr]:
+    """The lengths that a schedule made at a place is given."""
+    for _, call in script.calls_under("torch.optim.lr_scheduler."):
+        given = _LENGTHS if stands_at(script, call, site) else ()
+        yield from (length for name in given if (length := script.given(call, name)) is not None)
+
+
 def lengths_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """What counts the steps of a schedule that was made at a place."""
-    for _, call in script.calls_under("torch.optim.lr_scheduler."):
-        if not stands_at(script, call, site):
-            continue
-        for name in ("total_steps", "steps_per_epoch", "T_max", "total_iters"):
-            length = script.given(call, name)
-            if length is not None:
-                parts = script.values.closure(length)
-                yield from (
-                    n for n in parts if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "len"
-                )
+    for length in lengths_at(script, site):
+        parts = script.values.closure(length)
+        yield from (n for n in parts if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "len")
 
 
 def went_backward(script: Script) -> Iterable[ast.expr]:

@@ -184,6 +184,9 @@ LR_SCHEDULER
 IDLE_SCHEDULE
     a schedule was stepped whose optimizer has never taken a step, while others have: kind, site (both as of its
     LR_SCHEDULER), calls (of its `step` so far: told at 1, 2, 4, …), n (optimizer steps so far); at most 64.
+PLATEAU
+    a `ReduceLROnPlateau` was stepped: mode (`min` or `max`), value (that it was given), before, after (the largest rate
+    of its optimizer), n (optimizer steps so far), made (site of its LR_SCHEDULER), site; the first 256.
 HELD
     what an optimizer's second step left in this rank's memory: kind (class of the optimizer), num_tensors, num_sharded
     (parameters, and how many of them are DTensors), param_bytes, whole_param_bytes, state_bytes, whole_state_bytes
@@ -252,6 +255,7 @@ PROCESS = "process"
 REACH = "reach"
 LR_SCHEDULER = "lr_scheduler"
 IDLE_SCHEDULE = "idle_schedule"
+PLATEAU = "plateau"
 HELD = "held"
 RANDOM = "random"
 SEEDED = "seeded"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -172,6 +173,89 @@ def test_an_early_break_in_every_epoch(tell: Any, num_epochs: int, text: str) ->
         assert [place.line for place in hit.where] == [11, 12, 4]
         assert "`train.py:12` breaks it off, `it >= 3`." in hit.message
         assert hit.hint.startswith("Take `break` at `train.py:12` out")
+
+
+AGAIN = """from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(4):
+    sampler.set_epoch(epoch)
+
+
+
+
+
+
+
+
+
+
+
+
+    for step in range(len(loader)):
+        x, y = next(iter(loader))  # line 20, as the run tells
+        criterion(model(x), y).backward()
+"""
+
+
+def begun_anew(
+    tell: Any, told: Callable[[int, int], int | None], *, evaluated: bool = False, **options: Any
+) -> Any:
+    """Four epochs of six steps, each with the first batch of a pass of its own; `told`: the sampler's epoch by then."""
+    story = tell.Story()
+    for epoch in range(4):
+        for step in range(6):
+            number = told(epoch, step)
+            order = tell.strided(96, 2, 100 * epoch + step if number is None else number)
+            shards = {r: s[:8] for r, s in order.items()}
+            story.epoch(shards, exhausted=False, sampler_epoch=number, site=tell.site(4), **options)
+        for rank in story.ranks if evaluated else ():
+            rank.event("evaluation", 30, op="begin")
+            rank.event("evaluation", 30, op="end", num_samples=8)
+    return story
+
+
+def test_an_iterator_that_is_begun_anew_for_every_step(tell: Any) -> None:
+    story = begun_anew(tell, lambda epoch, step: epoch)
+    story.text = AGAIN
+    assert states(story, *DATA) == {**ALL_CLEAN, "DATA004": FLAGGED}
+    (hit,) = story.observation("DATA004").hits
+    assert hit.severity is Severity.WARNING
+    assert [place.line for place in hit.where] == [20, 4]
+    assert "A rank took 6 steps on the same 8 samples in each of 4 epochs, and 80 of 96" in hit.message
+    assert "write `for x, y in loader:` in place of the loop's head at `train.py:19`" in hit.hint
+    assert "leave out `x, y = next(iter(loader))` at `train.py:20`" in hit.hint
+    assert "Each of 4 epochs brought its samples in a new order" in story.observation("DATA002").reason
+
+
+def test_an_iterator_that_is_begun_anew_by_code_that_is_not_known(tell: Any) -> None:
+    story = begun_anew(tell, lambda epoch, step: epoch)
+    (hit,) = story.observation("DATA004").hits
+    assert hit.hint.startswith("Begin one iterator for each epoch")
+
+
+def test_iterators_begun_anew_under_one_number_are_epochs_where_something_lies_between(tell: Any) -> None:
+    alike = begun_anew(tell, lambda epoch, step: 0)
+    assert "where an epoch ends is not known" in alike.observation("DATA002").reason
+    (hit,) = alike.observation("DATA004").hits
+    assert "A rank took 24 steps on the same 8 samples, and 80 of 96" in hit.message
+    evaluated = begun_anew(tell, lambda epoch, step: 0, evaluated=True)
+    assert "in each of 4 epochs" in evaluated.observation("DATA004").reason
+
+
+def test_iterators_whose_order_is_another_each_time_draw_by_chance(tell: Any) -> None:
+    story = begun_anew(tell, lambda epoch, step: None, sampler="RandomSampler", num_replicas=None)
+    look = story.observation("DATA004")
+    assert look.state is FLAGGED
+    assert "each begins with a new order, of which one step takes the first batch" in look.hits[0].message
+
+
+def test_a_loader_of_one_batch_may_be_begun_anew_for_every_step(tell: Any) -> None:
+    story = tell.Story(num_train=16)
+    for epoch in range(4):
+        story.epoch(tell.strided(16, 2, epoch), exhausted=False, sampler_epoch=epoch)
+    assert story.observation("DATA004").state is not FLAGGED
 
 
 def drawn(tell: Any, lengths: list[int], **options: Any) -> Any:

@@ -14,6 +14,7 @@ from grader.evaluate.time.throughput import num_steps
 from grader.model.calibration import Calibration
 from grader.model.drawn_data import Batch
 from grader.model.evaluation import Evaluation, ReportedMetrics
+from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.task import Expected
@@ -540,40 +541,6 @@ def test_schedules_and_the_steps_taken(tell: Any, length: int, every: int, state
         assert f"for {length} steps, but each of 2 ranks took 40, 1/2 of that" in look.hits[0].message
 
 
-LEFT = """import torch
-EPOCHS = {0}
-
-
-def train(net, loader):
-    for x, y in loader:
-        criterion(net(x), y).backward()
-        optimizer.step()
-
-
-for epoch in range(EPOCHS):
-    train(net, torch.utils.data.DataLoader(data))
-    if stopper.early_stop:
-        break
-"""
-
-
-@pytest.mark.parametrize(("planned", "state"), [(4, UNSEEN), (2, FLAGGED), (3, FLAGGED)])
-def test_training_that_was_left_halfway_is_no_schedule_of_all_ranks(
-    tell: Any, planned: int, state: State
-) -> None:
-    story = tell.Story(num_train=320)
-    story.text = LEFT.format(planned)
-    for epoch in range(2):
-        story.epoch(tell.strided(320, 2, epoch), sampler_epoch=epoch)
-    for rank in story.ranks:
-        rank.fields["steps"] = [
-            tell.replace(s, lr=(0.1 - 0.001 * n,)) for n, s in enumerate(rank.fields["steps"])
-        ]
-        rank.event("lr_scheduler", 17, kind="OneCycleLR", length=80)
-    look = story.observation("OPT006")
-    assert look.state is state, look.reason
-
-
 @pytest.mark.parametrize(("down", "state"), [(64, FLAGGED), (24, CLEAN), (40, CLEAN)])
 def test_schedules_that_follow_one_another_add_up(tell: Any, down: int, state: State) -> None:
     story = steps(tell, [0.1 - 0.002 * n for n in range(40)])
@@ -623,6 +590,50 @@ for x, y in loader:
     assert "hand on `len(loader)` in place of `len(train_set)`" in hit.hint
     assert "write `samples` for `math.ceil(samples / size)`" in hit.hint
     assert hit.fix is not None
+
+
+LEFT_EARLY = """import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def parts(train_set):
+    sampler = DistributedSampler(train_set)
+    return DataLoader(train_set, 8, sampler=sampler), DataLoader(train_set, 8), sampler
+
+
+train_set = load()
+loader, whole, sampler = parts(train_set)
+EPOCHS = 4
+
+
+
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=LENGTH)  # line 17, as the run tells
+for epoch in range(EPOCHS):
+    train(loader, schedule)
+    if good_enough():
+        break
+"""
+
+
+@pytest.mark.parametrize(
+    ("length", "state"),
+    [
+        ("EPOCHS * len(loader)", UNSEEN),
+        ("EPOCHS * (len(sampler) // 8)", UNSEEN),
+        ("EPOCHS * len(whole)", FLAGGED),
+        ("EPOCHS * len(loader) * dist.get_world_size()", FLAGGED),
+        ("EPOCHS * (len(train_set) // 8)", FLAGGED),
+    ],
+)
+def test_a_training_that_was_left_before_its_schedule_was_over(tell: Any, length: str, state: State) -> None:
+    story = scheduled(tell, 80)
+    story.text = LEFT_EARLY.replace("LENGTH", length)
+    look = story.observation("OPT006")
+    assert look.state is state
+    if state is UNSEEN:
+        assert "makes the schedule for 80 steps of a rank" in look.reason
+        assert "Training ended after 40" in look.reason
 
 
 def test_a_schedule_stepped_per_batch_while_gradients_accumulate(tell: Any) -> None:
@@ -1118,3 +1129,157 @@ def test_a_rate_that_the_schedule_set_back_is_one_fault(tell: Any, text: str, co
         "It fell from 0.1 in the first step to 0.0125 in the second, 12%" in scaled.hits[0].message
     ) is late
     assert scaled.hits[0].where[0].line == (5 if late else 2)
+
+
+# ---- rates by hand that begin anew in each epoch ------------------------------------------------------------------
+
+
+def in_each_epoch(tell: Any, *curves: list[float]) -> Any:
+    """Epochs of six steps, with these rates."""
+    story = tell.Story()
+    for epoch, _ in enumerate(curves):
+        story.epoch(tell.strided(96, 2, epoch), sampler_epoch=epoch)
+    rates = [rate for curve in curves for rate in curve]
+    for rank in story.ranks:
+        rank.fields["steps"] = [
+            tell.replace(s, lr=(rate,)) for s, rate in zip(rank.fields["steps"], rates, strict=True)
+        ]
+    return story
+
+
+CLIMBS = [0.01 * n for n in range(1, 7)]
+FALLS = [0.06 - 0.01 * n for n in range(6)]
+BY_HAND = """import torch
+from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(epochs):
+    for it, (x, y) in enumerate(loader):
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(it, LENGTH)
+        loss_of(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+def test_a_rate_by_hand_that_begins_anew_in_each_epoch(tell: Any) -> None:
+    story = in_each_epoch(tell, *[FALLS] * 3)
+    story.text = BY_HAND.replace("LENGTH", "epochs * len(loader)")
+    (hit,) = story.observation("OPT006").hits
+    assert hit.severity is None
+    assert (
+        "In each of 3 epochs the learning rate went through the same values, from 0.06 to 0.01" in hit.message
+    )
+    assert {place.line for place in hit.where} == {9, 7}
+    assert "write `rate_at(epoch * len(loader) + it, epochs * len(loader))`" in hit.hint
+
+
+def test_a_warm_up_that_begins_anew_is_a_hint_where_the_text_says_nothing(tell: Any) -> None:
+    (hit,) = in_each_epoch(tell, *[CLIMBS] * 3).observation("OPT006").hits
+    assert hit.severity is Severity.HINT
+    assert "a warm-up that begins anew in each epoch" in hit.message
+
+
+@pytest.mark.parametrize(
+    "curves",
+    [
+        [FALLS] * 4,  # restarts, as somebody chose it
+        [CLIMBS] * 2,  # too few to tell
+        [CLIMBS, CLIMBS, FALLS],
+        [[0.1] * 6] * 4,
+        [[0.1 * 0.5**n] * 6 for n in range(4)],
+    ],
+)
+def test_rates_that_may_be_meant_so(tell: Any, curves: list[list[float]]) -> None:
+    story = in_each_epoch(tell, *curves)
+    story.text = BY_HAND.replace("LENGTH", "len(loader)")
+    assert story.observation("OPT006").state is not FLAGGED
+
+
+def test_a_schedule_of_torch_has_its_own_period(tell: Any) -> None:
+    story = in_each_epoch(tell, *[CLIMBS] * 4)
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 17, kind="CyclicLR", length=None)
+    assert story.observation("OPT006").state is not FLAGGED
+
+
+# ---- schedules that wait for a plateau --------------------------------------------------------------------------
+
+
+WAITING = """import torch
+import torch.distributed as dist
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, MODE)
+for epoch in range(epochs):
+    train(model, optimizer)
+    figure = measure(model)
+    schedule.step(FIGURE)
+"""
+BETTER = {"val_loss": [2.0, 1.5, 1.0, 0.6, 0.4, 0.3], "val_accuracy": [0.2, 0.4, 0.55, 0.7, 0.8, 0.9]}
+
+
+def for_a_plateau(tell: Any, mode: str, values: list[float], *, cut: bool = True) -> Any:
+    """Two ranks whose schedule, of line 5 and stepped on line 9, halves the rate from the second value on."""
+    story = steps(tell, [0.1] * 24)
+    for rank in story.ranks:
+        for n, value in enumerate(values):
+            before, after = 0.1 * 0.5 ** max(0, n - 1), 0.1 * 0.5**n
+            told = {"before": before, "after": after} if cut else {"before": 0.1, "after": 0.1}
+            made = ["train.py", 5, "<module>"]
+            rank.event("plateau", 9, mode=mode, value=value, n=4 * n, made=made, **told)
+    return story
+
+
+def reporting(**columns: list[float]) -> Evaluation:
+    epochs = tuple(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return Evaluation(None, reported=ReportedMetrics(epochs))
+
+
+@pytest.mark.parametrize(
+    ("key", "mode", "state"),
+    [
+        ("val_loss", "max", FLAGGED),
+        ("val_loss", "min", UNSEEN),
+        ("val_accuracy", "min", FLAGGED),
+        ("val_accuracy", "max", UNSEEN),
+    ],
+)
+def test_a_plateau_in_the_mode_of_another_number(tell: Any, key: str, mode: str, state: State) -> None:
+    story = for_a_plateau(tell, mode, BETTER[key][1:])  # from the second epoch on
+    story.evaluation = reporting(**BETTER)
+    story.text = WAITING.replace("MODE", repr(mode)).replace("FIGURE", "figure")
+    look = story.observation("OPT006")
+    assert look.state is state
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert hit.severity is None
+        assert f"in mode `{mode}`, and `train.py:9` gives it what is reported as `{key}`" in hit.message
+        assert "better than before in 4 of 4 times" in hit.message
+        assert "was cut 4 times" in hit.message
+        assert f'Write `"{"min" if mode == "max" else "max"}"` for' in hit.hint
+        assert [place.line for place in hit.where] == [5, 9]
+
+
+def test_a_plateau_whose_number_the_text_alone_names(tell: Any) -> None:
+    story = for_a_plateau(tell, "max", BETTER["val_loss"])
+    story.text = WAITING.replace("MODE", "mode").replace("FIGURE", "val_loss")
+    (hit,) = story.observation("OPT006").hits
+    assert hit.severity is Severity.HINT
+    assert "gives it a loss, `val_loss`" in hit.message
+
+
+@pytest.mark.parametrize("figure", ["figure", "-val_loss", "1 - val_accuracy", "score(val_loss)"])
+def test_a_number_of_which_nobody_knows_what_it_is(tell: Any, figure: str) -> None:
+    story = for_a_plateau(tell, "max", BETTER["val_loss"])
+    story.text = WAITING.replace("MODE", "mode").replace("FIGURE", figure)
+    assert story.observation("OPT006").state is not FLAGGED
+
+
+def test_a_number_that_only_gets_worse_or_a_rate_that_stays(tell: Any) -> None:
+    worse = for_a_plateau(tell, "max", BETTER["val_loss"][::-1])
+    stays = for_a_plateau(tell, "max", BETTER["val_loss"], cut=False)
+    for story in (worse, stays):
+        story.text = WAITING.replace("MODE", "mode").replace("FIGURE", "val_loss")
+        assert story.observation("OPT006").state is not FLAGGED

@@ -35,6 +35,8 @@ class Shard:
         site: where the pass was started, else where the loader was built.
         start_t, end_t: seconds since the ranks' start.
         state: of a data set of the script's own at its beginning, see `Pass`.
+        openings: passes that were begun for it, of which each came one step far; 1 for a loop over the loader.
+        opened: where a pass was begun.
     """
 
     rank: int
@@ -48,6 +50,8 @@ class Shard:
     start_t: float
     end_t: float
     state: str | None = None
+    openings: int = 1
+    opened: Site | None = None
 
     @property
     def num_samples(self) -> int:
@@ -147,7 +151,12 @@ def as_epoch(
 
 
 def _repeats(shard: Shard) -> bool:
-    """True where samples come up again before the last batch, which wrappers fill from the beginning."""
+    """True where samples come up again before the last batch, which wrappers fill from the beginning.
+
+    Not those of an iterator that was begun again.
+    """
+    if shard.openings > 1:
+        return False
     samples = (shard.samples or ())[: -shard.last_size or None]
     return shard.num_distinct < len(shard.samples or ()) and len(set(samples)) < 0.95 * len(samples)
 

@@ -150,4 +150,5 @@ def shard_of(p: RankPass) -> Shard:
         start_t=start,
         end_t=end,
         state=p.pass_.state if p.pass_ else None,
+        opened=p.pass_.site if p.pass_ else None,
     )

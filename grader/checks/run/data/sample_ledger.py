@@ -21,6 +21,7 @@ from grader.checks.run.data.epoch_parts import whole_epochs
 from grader.checks.run.data.epoch_shards import EpochShards, Shard, as_epoch
 from grader.checks.run.data.index_contents import numbered_alike
 from grader.checks.run.data.loader_passes import RankPass, passes_of, shard_of, with_settling
+from grader.checks.run.data.reopened_passes import shards_of
 from grader.checks.run.data.row_overlaps import RowOverlaps, row_overlaps
 from grader.checks.run.data.same_loaders import by_loader
 from grader.checks.run.metrics.scored_looks import ScoredLook, scored_looks
@@ -112,7 +113,7 @@ class Ledger:
         streams = [
             stream
             for kind in ("training", "validation", "settling", "other")
-            for stream in _streams(kind, _one_of_each(layout, [p for p in passes if p.kind == kind]))
+            for stream in _streams(trace, kind, _one_of_each(layout, [p for p in passes if p.kind == kind]))
         ]
         if not any(s.kind == "training" and _all_known(s) and not _hides(s) for s in streams):
             streams[:0] = _feed_streams(trace, layout, passes, num_train)
@@ -171,10 +172,10 @@ def _one_of_each(layout: Layout, passes: list[RankPass]) -> list[RankPass]:
     return [p for p in passes if p.rank in chosen]
 
 
-def _streams(kind: str, passes: list[RankPass]) -> list[Stream]:
+def _streams(trace: Trace, kind: str, passes: list[RankPass]) -> list[Stream]:
     by_root: dict[tuple[str, str | None], dict[int, list[Shard]]] = defaultdict(lambda: defaultdict(list))
-    for p in passes:
-        by_root[p.root][p.rank].append(shard_of(p))
+    for p, shard in shards_of(trace, passes) if kind == "training" else ((p, shard_of(p)) for p in passes):
+        by_root[p.root][p.rank].append(shard)
     streams = []
     for (dataset, split), drawn in by_root.items():
         per_rank = whole_epochs(drawn, _root_size(drawn)) if kind == "training" else drawn

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from grader.checks.phrases import at, count, place, told_once
 from grader.checks.rule import Hit
 from grader.checks.run.optimisation.learning_rates import LearningRateCurve
 from grader.checks.run.optimisation.schedule_ends import LeftBehind
 from grader.checks.source.causes import lines, stands_at
-from grader.checks.source.optimisation.planned_epochs import cut_short
 from grader.checks.source.optimisation.schedules import ONE_OPTIMIZER, built_anew, replaced_optimizers
 from grader.checks.source.optimisation.unstepped_schedules import unstepped
 from grader.checks.source.script import Script
 from grader.model.trace import Event, RankTrace
 
-_NEARLY = 0.06
 _FEWEST = 4
 """Steps that show a rate to stand still."""
 
@@ -64,12 +60,3 @@ def never_stepped(script: Script, rank: RankTrace, found: LearningRateCurve) -> 
                 f"{one.says} {stood}", one.hint, lines(script, one.nodes), details={"rate": found.rates[0]}
             )
     return None
-
-
-def left_early(script: Script, told: Iterable[tuple[Event, int]], steps: int, passes: int) -> str:
-    """That a schedule was made for all epochs of the plan, where training was left before them; "" where it was not."""
-    cut = cut_short(script, passes)
-    planned = steps * cut.planned / passes if cut is not None else 0.0
-    if cut is None or not any(abs(length - planned) < _NEARLY * planned for _, length in told):
-        return ""
-    return f"Training was left after {passes} of {cut.planned} epochs, and the schedule was made for all of them."

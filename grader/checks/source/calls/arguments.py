@@ -31,6 +31,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "torch.optim.RMSprop": ("params", "lr"),
     "torch.optim.lr_scheduler.OneCycleLR": ("optimizer", "max_lr", "total_steps", "epochs", "steps_per_epoch"),
     "torch.optim.lr_scheduler.CosineAnnealingLR": ("optimizer", "T_max"),
+    "torch.optim.lr_scheduler.ReduceLROnPlateau": ("optimizer", "mode"),
     "torch.optim.lr_scheduler.PolynomialLR": ("optimizer", "total_iters"),
     "torch.nn.parallel.DistributedDataParallel": ("module", "device_ids", "output_device", "dim"),
     "torch.nn.parallel.DataParallel": ("module", "device_ids"),

@@ -9,9 +9,20 @@ import ast
 from collections.abc import Iterator
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax.nodes import LOOPS, ancestors, name_of
+from grader.checks.source.syntax.nodes import LOOPS, ancestors, loop_above, name_of
 
 _LIMITING = ("islice", "zip", "range")
+
+
+def breaks_off(script: Script) -> bool:
+    """Whether a break leaves a training loop that walks over its loader."""
+    return any(
+        isinstance(leaving, ast.Break)
+        and loop_above(script.names.tree(draw.loop).parent, leaving) is draw.loop
+        for draw in script.training.draws
+        if draw.trains and draw.iterates
+        for leaving in script.names.tree(draw.loop).exits
+    )
 
 
 def loop_breaks(script: Script) -> Iterator[ast.AST]:

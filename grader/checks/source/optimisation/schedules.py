@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.calls.arguments import called_on
-from grader.checks.source.causes import CauseInText, by_world, stands_at
+from grader.checks.source.causes import CauseInText, by_world, lengths_at, stands_at
+from grader.checks.source.data.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.arithmetic import same_value
 from grader.checks.source.syntax.nodes import UNKNOWN, name_of, start
+from grader.checks.source.training_loops import SAMPLER
 from grader.model.call_site import Site
 
 SCHEDULES = "torch.optim.lr_scheduler."
+OWN = "Count the loader's batches, `total_steps=epochs * len(loader)`: the loader knows its sampler's share."
 ONE_OPTIMIZER = (
     "Build the optimizer once, above the loop, or make the schedule anew with it. To forget its momentum alone, write "
     "`optimizer.state.clear()`."
@@ -138,6 +141,30 @@ def of_whole_set(script: Script, length: ast.expr) -> bool:
         if meant and any(_may_be(script, d.right, size) for d in divides):
             return True
     return False
+
+
+def of_own_batches(script: Script, site: Site | None) -> bool:
+    """Whether the schedule made at a place counts a rank's own batches, `epochs * len(loader)`, and not those of all.
+
+    A sampler that divides the set, and a loader of it, know the rank's share.
+    """
+    for length in lengths_at(script, site):
+        parts = script.values.closure(length)
+        counted = [p.args[0] for p in parts if isinstance(p, ast.Call) and name_of(p) == "len" and p.args]
+        shares = [c for c in counted if any(_of_share(script, o) for o in script.values.origins(c))]
+        inner: set[ast.AST] = {n for share in shares for n in script.values.closure(share)}
+        products = (p for p in parts if isinstance(p, ast.BinOp) and p not in inner)
+        if shares and not any(script.ranks.world(side) for p in products for side in (p.left, p.right)):
+            return True
+    return False
+
+
+def _of_share(script: Script, made: ast.AST) -> bool:
+    """Whether a call makes a loader that gives each rank its share, or a sampler that does."""
+    if not isinstance(made, ast.Call):
+        return False
+    loader = made in script.training.loaders() and script.sharding.of(made) is Shared.YES
+    return loader or made in script.calls(SAMPLER)
 
 
 def steps_of_whole_set(script: Script) -> Iterable[ast.BinOp]:
