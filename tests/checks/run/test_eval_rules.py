@@ -640,6 +640,35 @@ def test_what_the_text_shows_of_a_contradicted_accuracy(
     assert line in [place.line for place in hit.where]
 
 
+SLOTS = """import torch
+import torch.distributed as dist
+NEWLINES
+def gathered(own):
+    slots = [torch.zeros_like(own)] * dist.get_world_size()
+    dist.all_gather(slots, own)  # line 33, as the run tells
+    return torch.stack(slots).sum(dim=0)
+"""
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_parts_that_are_gathered_into_one_tensor(tell: Any, own: bool) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_gather")
+    story.text = SLOTS.replace("NEWLINES", "\n" * 27)
+    if own:
+        one = "[torch.zeros_like(own)] * dist.get_world_size()"
+        story.text = story.text.replace(one, "[torch.zeros_like(own) for _ in range(dist.get_world_size())]")
+    look = story.observation("EVAL001")
+    assert look.state is (CLEAN if own else FLAGGED)
+    if not own:
+        (hit,) = look.hits
+        assert "`all_gather` at `train.py:33` loses what it brings together" in hit.message
+        assert hit.hint.startswith(
+            "The slots that `train.py:32` makes are all one tensor. Make a tensor for each slot"
+        )
+        assert hit.fix is not None
+
+
 GATHERED = """import numpy as np
 import torch.distributed as dist
 from sklearn import metrics

@@ -14,6 +14,7 @@ from grader.model.audited_step import AuditedStep
 from grader.model.evaluation import Evaluation
 from grader.model.grade import State
 from grader.model.run import Ending
+from grader.model.trace import Collective
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
@@ -943,6 +944,36 @@ def test_ranks_that_stopped_at_different_steps_are_not_compared(tell: Any) -> No
     for rank in range(2):
         story.final(rank, (1.0, 2.0, 3.0 + rank))
     assert story.observation("GRAD007").state is UNSEEN
+
+
+SLOTS = """import torch
+import torch.distributed as dist
+
+flat = torch.cat([p.grad.flatten() for p in model.parameters()])
+slots = [torch.empty_like(flat)] * dist.get_world_size()
+dist.all_gather(slots, flat)
+"""
+
+
+def test_gradients_that_are_gathered_into_one_tensor(tell: Any) -> None:
+    story = tell.honest(epochs=4)
+    story.text = SLOTS
+    random = Random(0)
+    for number in range(len(story.ranks[0].fields["steps"])):
+        own = [tuple(random.gauss(0, 1) for _ in range(3)) for _ in story.ranks]
+        for r, mine in zip(story.ranks, own, strict=True):
+            step = r.fields["steps"][number]
+            r.fields["steps"][number] = replace(step, own=mine, own_last=mine, grads=own[1])
+    for r in story.ranks:
+        first = Collective("all_gather", tell.site(6), 1, 3, "", 0.0, 0.001)
+        r.fields["collectives"] = [first, replace(first, n=len(r.fields["steps"]), t=1e6)]
+    (hit,) = story.observation("GRAD001").hits
+    assert "what rank 0 had computed has a share of 0%" in hit.message
+    assert "`train.py:6` exchanges them with `all_gather`" in hit.message
+    assert hit.hint.startswith(
+        "The slots that `train.py:5` makes are all one tensor. Make a tensor for each slot"
+    )
+    assert [place.line for place in hit.where] == [5, 6]
 
 
 # ---- GRAD001, of steps that were taken again ---------------------------------------------------------------------

@@ -25,8 +25,10 @@ from grader.checks.run.models.replica_comparison import (
     replicas_differ,
 )
 from grader.checks.source.causes import lines, scaled_by_rank
+from grader.checks.source.collectives.aliased_slots import slots_at
 from grader.checks.source.gradients.averages_by_hand import cause_by_hand
 from grader.checks.source.gradients.withheld_exchanges import withheld
+from grader.checks.source.script import Script
 from grader.model.audited_step import FEW
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace, Step
@@ -134,6 +136,7 @@ def _without_a_part(evidence: Evidence) -> Hit | None:
         )
         busy = next(r for r in ranks_ if r not in idle)
         return _told_without(
+            evidence.script,
             ranks_,
             idle,
             f"{told}; rank {busy.rank} computed {computed[busy.rank]:,}. What all step on is what others computed.",
@@ -153,6 +156,7 @@ def _without_a_part(evidence: Evidence) -> Hit | None:
         muted = _muted(evidence, ranks_, [x.steps for x in same])
         return muted or (of_other_samples(evidence, ranks_, _exchange(ranks_[0])[1]) if same else None)
     return _told_without(
+        evidence.script,
         ranks_,
         out,
         f"At {count(len(same), 'step')} that were looked at, all ranks stepped on the same gradients, and in those "
@@ -194,15 +198,20 @@ def _whose(out: list[RankTrace]) -> str:
     return "its work" if len(out) == 1 else "their work"
 
 
-def _told_without(all_ranks: tuple[RankTrace, ...], out: list[RankTrace], seen: str) -> Hit:
+def _told_without(script: Script, all_ranks: tuple[RankTrace, ...], out: list[RankTrace], seen: str) -> Hit:
     name, site = _exchange(all_ranks[0])
     sent = f" {at(site)} exchanges them with `{name}`." if name and place(site) else ""
+    slots = slots_at(script, site)
     return Hit(
         message=f"{seen}{sent} The work of {ranks(r.rank for r in out).lower()} is thrown away.",
-        hint="Let every rank compute the gradients of its own batch, and average them: "
+        hint=slots.cause(script)
+        if slots is not None
+        else "Let every rank compute the gradients of its own batch, and average them: "
         "`dist.all_reduce(parameter.grad)`, then `parameter.grad /= dist.get_world_size()`; or wrap the model in "
         "`DistributedDataParallel`, which does that in `backward()`.",
-        where=place(site) or place(first_known([s.site for s in out[0].steps])),
+        fix=slots.fix if slots is not None else None,
+        where=(*lines(script, [slots.made] if slots is not None else []), *place(site))
+        or place(first_known([s.site for s in out[0].steps])),
         ranks=tuple(r.rank for r in out),
         details={"gradients_by_rank": {str(r.rank): gradients_computed(r) for r in all_ranks}},
     )

@@ -9,10 +9,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grader.checks.source.causes import stands_at
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax.edits import Edits
 from grader.checks.source.syntax.node_text import node_text
 from grader.checks.source.syntax.nodes import names_in
+from grader.model.call_site import Site
 from grader.model.fix import Fix
 
 _FILLED = {"all_gather": "tensor_list", "gather": "gather_list", "all_to_all": "output_tensor_list"}
@@ -38,6 +40,10 @@ class AliasedSlots:
     hint: str
     fix: Fix | None
 
+    def cause(self, script: Script) -> str:
+        """What is wrong and what to write, for a finding about what came of it."""
+        return f"The slots that {script.at(self.made)} makes are all one tensor. {self.hint}"
+
 
 def aliased_slots(script: Script) -> Iterator[AliasedSlots]:
     """All of them, in the order of the collectives' names."""
@@ -50,6 +56,11 @@ def aliased_slots(script: Script) -> Iterator[AliasedSlots]:
                 if found is not None and isinstance(made, ast.expr):
                     yield _as_cause(script, call, name, made, found)
                     break
+
+
+def slots_at(script: Script, site: Site | None) -> AliasedSlots | None:
+    """The one whose list a run saw filled at a place."""
+    return next((one for one in aliased_slots(script) if stands_at(script, one.call, site)), None)
 
 
 def _one_tensor(script: Script, made: ast.AST) -> tuple[ast.expr, ast.expr | None] | None:

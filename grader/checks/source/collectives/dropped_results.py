@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import listed
 from grader.checks.source.causes import stands_at
-from grader.checks.source.collectives.aliased_slots import aliased_slots
+from grader.checks.source.collectives.aliased_slots import slots_at
 from grader.checks.source.collectives.gathered_lists import all_parts, one_part_read
 from grader.checks.source.collectives.reduction_fixes import in_the_foreground, on_what_is_kept
 from grader.checks.source.collectives.reduction_results import reductions
@@ -42,8 +42,8 @@ def unwaited(script: Script, call: ast.Call) -> bool:
 
 def dropped(script: Script, site: Site) -> bool:
     """Whether the reduction that was called from this line has no result that the script could go on with."""
-    one_part = (*(s.call for s in aliased_slots(script)), *(read.call for read in one_part_read(script)))
-    return bool(_dropped_at(script, site)) or any(stands_at(script, call, site) for call in one_part)
+    one_part = any(stands_at(script, read.call, site) for read in one_part_read(script))
+    return one_part or bool(_dropped_at(script, site)) or slots_at(script, site) is not None
 
 
 def kept(script: Script, calls: tuple[Collective, ...]) -> tuple[Collective, ...]:
@@ -63,10 +63,8 @@ def kept_by(script: Script, site: Site) -> tuple[str, Fix | None, tuple[ast.AST,
         if lost(script, call, tensor):
             return (*on_what_is_kept(script, call, name, tensor), ())
         return f"Leave `async_op=True` out at {script.at(call)}.", in_the_foreground(script, call), ()
-    for slots in aliased_slots(script):
-        if stands_at(script, slots.call, site):
-            all_one = f"The slots that {script.at(slots.made)} makes are all one tensor. {slots.hint}"
-            return all_one, slots.fix, (slots.made,)
+    if (slots := slots_at(script, site)) is not None:
+        return slots.cause(script), slots.fix, (slots.made,)
     for one in one_part_read(script):
         if stands_at(script, one.call, site):
             return all_parts(script, one), None, (one.use,)
