@@ -628,6 +628,34 @@ def test_no_set_epoch(tell: Any) -> None:
     assert story.observation("DATA001").state is CLEAN
 
 
+UNHEARD = """from torch.utils.data import DataLoader, DistributedSampler
+loader = DataLoader(train_set, batch_size=8, sampler=DistributedSampler(train_set))
+class Reshuffle:
+    def before_epoch(self, run):
+        run.loader.sampler.set_epoch(run.epoch)
+    def before_train_epoch(self, run): ...
+def train(run):
+    for hook in [Reshuffle()]:
+        hook.before_train_epoch(run)
+train(run_of(loader))
+"""
+
+
+def test_an_epoch_that_a_hook_would_tell_which_nobody_calls(tell: Any) -> None:
+    story = tell.Story()
+    story.text = UNHEARD
+    for _ in range(3):
+        story.epoch(tell.strided(96, 2), sampler_epoch=0, site=tell.site(2))
+    (hit,) = story.observation("DATA002").hits
+    assert "is not the loader's" not in hit.message
+    assert (
+        "never runs, because nobody calls `before_epoch`; `train.py:9` calls `before_train_epoch`"
+        in hit.message
+    )
+    assert hit.hint.startswith("Write `before_train_epoch` instead of `before_epoch` at `train.py:4`")
+    assert [place.line for place in hit.where] == [5, 4, 2]
+
+
 ASKS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
 
 sampler = DistributedSampler(data)
