@@ -30,6 +30,7 @@ from grader.catalog.rule_codes import code_of
 from grader.checks.answers import check_data, check_texts, check_tuples, must_be
 from grader.checks.code_constants import code_tuple, unknown_codes
 from grader.checks.needed_lines import with_needed_lines
+from grader.checks.never_run import telling_what_never_runs
 from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
@@ -200,11 +201,15 @@ class Rule:
 
 
 def _completed(hits: tuple[Hit, ...], script: Script) -> tuple[Hit, ...]:
-    """The same hits; what advice to paste needs and the script lacks stands with it."""
-    return tuple(
-        replace(hit, hint=with_needed_lines(hit.hint, script, hit.where[0].path if hit.where else ""))
-        for hit in hits
-    )
+    """The same hits; what advice to paste needs and the script lacks stands with it, and what never runs is told of."""
+    completed = []
+    for hit in hits:
+        told = telling_what_never_runs(script, hit.message, hit.hint, hit.where)
+        hint = with_needed_lines(told["hint"], script, told["where"][0].path if told["where"] else "")
+        # A fix is the hint as edits: another hint, no such fix.
+        fix = hit.fix if told["hint"] == hit.hint else None
+        completed.append(replace(hit, message=told["message"], hint=hint, where=told["where"], fix=fix))
+    return tuple(completed)
 
 
 PROFILES = ("cpu", "gpu", "workshop")

@@ -58,7 +58,7 @@ never gets, or by batches that are drawn at random places of a file after one se
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, epochs, place, ranks
@@ -72,6 +72,7 @@ from grader.checks.source.data.loader_sharding import Shared
 from grader.checks.source.data.orders_by_hand import orders_read, rows_of_own, whole_order
 from grader.checks.source.data.sampler_advice import DIVIDE, divided, for_one_rank
 from grader.checks.source.data.share_causes import loader_at
+from grader.checks.source.data.short_advances import short_advances
 from grader.checks.source.ranks.written_ranks import held_name
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.edits import Edits
@@ -252,8 +253,11 @@ def _hit(script: Script, stream: Stream, whole: list[EpochPartition], layout: La
     number, everyone = len(first.shards), layout.with_partners(first.ranks)
     drew = "drew the same" if first.num_shared == first.num_distinct else "each drew nearly all"
     when = epochs(numbers) if first.exact else "each of the first epochs"
-    orders = orders_read(script) if stream.hashed else []
+    orders = orders_read(script)[:1] if stream.hashed else []
     cause, hint = whole_order(script, orders[0]) if orders else _cause(script, stream, first)
+    blamed: Sequence[ast.AST] = orders
+    for short in list(short_advances(script))[:1] if stream.hashed else ():
+        cause, hint, blamed = short.says.rstrip("."), short.hint, short.nodes
     told = first.shards[0].loader
     one = for_one_rank(script, loader_at(script, stream.site)) if told and told.num_replicas == 1 else None
     if one is not None:
@@ -262,7 +266,7 @@ def _hit(script: Script, stream: Stream, whole: list[EpochPartition], layout: La
         message=f"{ranks(everyone)} {drew} {count(first.num_distinct, 'sample')} in {when}. {cause}, so every {who} "
         f"trains on the whole set: {number} {plural} do the same work {number} times.",
         hint=hint,
-        where=(*lines(script, one.nodes if one is not None else orders[:1]), *place(stream.site)),
+        where=(*lines(script, one.nodes if one is not None else blamed), *place(stream.site)),
         ranks=everyone,
         details={
             "epochs": numbers,

@@ -117,7 +117,7 @@ def _shares(script: Script) -> Ingredient | None:
 
 
 def _epochs(script: Script) -> Ingredient | None:
-    told = [n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute)]
+    told = [n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute) and script.may_run(n)]
     if told:
         return _found(script, script.names.tree(told[0]).parent[told[0]])
     if any("set_epoch" in t.constants for t in script.trees):

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from grader.checks.source.calls.property_reads import handed_called, meetings_called, properties_called
 from grader.checks.source.calls.sites import Calls
+from grader.checks.source.calls.unreached_functions import UnreachedFunctions
 from grader.checks.source.collectives.collective_calls import INIT, Collectives
 from grader.checks.source.data.loader_sharding import Sharding
 from grader.checks.source.gradients.accumulation import Accumulations
@@ -58,9 +59,9 @@ class Script:
         syntax_errors: files that are not Python; then there are no trees.
         launched: a launcher starts it once per rank; False: it is started once, and starts its ranks; None: nobody
             has said.
-        trees: one per Python file. names, scopes, graph, values, ranks, conditions, owners, guards, training, networks,
-            meshes, collectives, frameworks, sharding, reductions, updates, accumulations, accumulation_rounds,
-            averaging, replicas: the questions one can ask, each in its own module.
+        trees: one per Python file. names, scopes, graph, values, unreached, ranks, conditions, owners, guards,
+            training, networks, meshes, collectives, frameworks, sharding, reductions, updates, accumulations,
+            accumulation_rounds, averaging, replicas: the questions one can ask, each in its own module.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Script:
         self.scopes = Scopes(self.names)
         self.graph = Calls(trees, self.names, self.scopes)
         self.values = Values(trees, self.names, self.scopes, self.graph)
+        self.unreached = UnreachedFunctions(trees, self.names, self.graph, self.values)
         self.ranks = Ranks(self.names, self.graph, self.values)
         self.conditions = Conditions(self.names, self.scopes, self.graph, self.values, self.ranks)
         self.owners = LoopOwners(trees, self.names, self.graph)
@@ -188,13 +190,11 @@ class Script:
         return found
 
     def may_run(self, node: ast.AST) -> bool:
-        """Whether a node does not stand in a plain function that nobody calls or hands on, which does nothing."""
+        """Whether a node does not stand in a function that nobody calls or hands on, which does nothing."""
         function = self.names.tree(node).function(node)
-        return (
-            function is None
-            or function in self.graph.class_of
-            or bool(self.graph.sites(function) or self.graph.references(function))
-        )
+        if function is None or function in self.graph.class_of:
+            return self.unreached.above(node) is None
+        return bool(self.graph.sites(function) or self.graph.references(function))
 
     def location(self, node: ast.AST) -> Location:
         """Where a node stands, for a finding."""

@@ -504,6 +504,69 @@ def test_nothing_is_counted_where_epochs_begin_somewhere_near(tell: Any) -> None
     assert not any(word in " ".join(told) for word in ("rank 0:", "padding", "6 epochs", "3 epochs"))
 
 
+READER = """
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+for epoch in range(2):
+    order, at = shuffled(epoch), 8 * rank
+    while at + 8 <= len(order):
+        learn(text[order[at : at + 8]])
+        at += 8
+dist.destroy_process_group()
+"""
+
+
+def _read_in_turn(story: Any, *, world: int, epochs: int, step: int, steps: int | None = None) -> None:
+    """Ranks begin a batch apart and move on by a number of batches; a text holds each fortieth passage twice."""
+    for epoch in range(epochs):
+        rows = [f"row {i - (i % 40 == 39)}" for i in shuffled(400, epoch)]
+        batches = [rows[n : n + 8] for n in range(0, 400, 8)]
+        number = steps or (len(batches) - world) // step + 1
+        for rank in range(world):
+            story.feed(rank, batches[rank : rank + number * step : step])
+
+
+@pytest.mark.parametrize("known", [400, None])
+@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize(("epochs", "steps"), [(3, None), (1, None), (1, 25)])
+def test_ranks_that_read_the_same_in_turn(
+    tell: Any, known: int | None, world: int, epochs: int, steps: int | None
+) -> None:
+    story = tell.Story(world, num_train=known)
+    story.text = READER
+    _read_in_turn(story, world=world, epochs=epochs, step=1, steps=steps)
+    hits = [hit for code in ("DATA001", "DATA003") for hit in story.observation(code).hits]
+    (hit,) = hits
+    assert epochs == 1 or "in epochs 0 to 2" in hit.message
+    assert (
+        "`train.py:10` moves on by `8` in each step, from a place of each rank's own, `8 * rank`"
+        in hit.message
+    )
+    assert "Write `at += 8 * world` at `train.py:10`" in hit.hint
+
+
+@pytest.mark.parametrize("known", [400, None])
+@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize(("epochs", "steps"), [(3, None), (1, None), (1, 12)])
+def test_ranks_that_read_by_turns_share_nothing(
+    tell: Any, known: int | None, world: int, epochs: int, steps: int | None
+) -> None:
+    story = tell.Story(world, num_train=known)
+    _read_in_turn(story, world=world, epochs=epochs, step=world, steps=steps)
+    assert FLAGGED not in states(story, *DATA).values()
+
+
+@pytest.mark.parametrize("world", [2, 4, 8])
+def test_draws_by_hand_with_replacement_are_no_epochs(tell: Any, world: int) -> None:
+    story = tell.Story(world)
+    for rank in range(world):
+        rng = random.Random(rank)
+        story.feed(rank, [[f"row {rng.randrange(400)}" for _ in range(8)] for _ in range(60)])
+    assert FLAGGED not in states(story, *DATA).values()
+
+
 def test_random_windows_with_a_seed_per_rank(tell: Any) -> None:
     story = tell.Story(num_train=1000)
     for rank in range(2):
@@ -647,6 +710,34 @@ def test_no_set_epoch(tell: Any) -> None:
     assert "Ranks 0 and 1 met the same samples in the same order in epochs 0 to 2" in look.hits[0].message
     assert "`set_epoch` did not reach it" in look.hits[0].message
     assert story.observation("DATA001").state is CLEAN
+
+
+UNHEARD = """from torch.utils.data import DataLoader, DistributedSampler
+loader = DataLoader(train_set, batch_size=8, sampler=DistributedSampler(train_set))
+class Reshuffle:
+    def before_epoch(self, run):
+        run.loader.sampler.set_epoch(run.epoch)
+    def before_train_epoch(self, run): ...
+def train(run):
+    for hook in [Reshuffle()]:
+        hook.before_train_epoch(run)
+train(run_of(loader))
+"""
+
+
+def test_an_epoch_that_a_hook_would_tell_which_nobody_calls(tell: Any) -> None:
+    story = tell.Story()
+    story.text = UNHEARD
+    for _ in range(3):
+        story.epoch(tell.strided(96, 2), sampler_epoch=0, site=tell.site(2))
+    (hit,) = story.observation("DATA002").hits
+    assert "is not the loader's" not in hit.message
+    assert (
+        "never runs, because nobody calls `before_epoch`; `train.py:9` calls `before_train_epoch`"
+        in hit.message
+    )
+    assert hit.hint.startswith("Write `before_train_epoch` instead of `before_epoch` at `train.py:4`")
+    assert [place.line for place in hit.where] == [5, 4, 2]
 
 
 ASKS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler

@@ -80,6 +80,17 @@ MAIN_ONLY = [
 ]
 
 EVERY_RANK = [
+    "at = size * rank\nwhile left - (at - size * rank) > 0:\n    here('a')\n    at += size * world_size",
+    "at = first = size * rank\nif at - first < 9:\n    here('a')",
+    "at = size * rank + begin\nif at - size * rank < 9:\n    here('a')",
+    "at = size * rank\nwhile at + size <= len(order):\n    here('a')\n    at = at + size * world_size",
+    (
+        "class Reader:\n    def __init__(self, size, number):\n        self.size, self.number = size, number\n"
+        "        self.at = self.size * self.number\n    def more(self):\n"
+        "        return 99 - (self.at - self.size * self.number) >= 8\n    def next(self):\n"
+        "        self.at += self.size * world_size\nreader = Reader(4, rank)\n"
+        "while reader.more():\n    here('a')\n    reader.next()"
+    ),
     "gpu = torch.cuda.is_available()\nif gpu:\n    here('a')",
     "n = 1 if rank == 0 else 2\nif n:\n    here('a')",
     "n = 1 if debug else 2\nif n == 1:\n    here('a')",
@@ -223,6 +234,21 @@ def test_other_numbers_are_some_ranks(script: Callable[..., Script], here: Any) 
         assert guard is not None
         assert guard.condition.which is RankSet.SOME
         assert [guard.condition.keeps_off(other) for other in (0, 3)] == [label == "a", False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "at = size * rank\nif at - other * rank < 9:\n    here('a')",
+        "at = size * rank\nif at - size < 9:\n    here('a')",
+        "at = size * rank\nif at < 9:\n    here('a')",
+        "at = size * rank\nat += rank\nif at - size * rank < 9:\n    here('a')",
+        "if 9 - (rank - 1) > 8:\n    here('a')",
+    ],
+)
+def test_what_is_left_of_the_rank_decides(script: Callable[..., Script], here: Any, text: str) -> None:
+    found = _script(script, text)
+    assert found.guards.partial(here(found, "a")) is not None
 
 
 def test_guards_cross_files(script: Callable[..., Script], here: Any) -> None:

@@ -23,6 +23,21 @@ draws = torch.Generator().manual_seed(1)
 other = torch.Generator().manual_seed(2)
 rng = np.random.default_rng(1)
 """
+READER = """\
+class Reader:
+    def __init__(self, order, size, number, ranks):
+        self.order, self.size, self.number, self.ranks = order, size, number, ranks
+        self.again()
+    def again(self):
+        self.at = self.size * self.number
+    def next(self):
+        mine = self.order[self.at:self.at + self.size]
+        print(mine)
+        use(self.at)
+        self.at += {step}
+        return mine
+reader = Reader(order, 64 // world, rank, world)
+"""
 
 
 def cause(script: Callable[..., Script], text: str, first_epoch: int = 0) -> tuple[int, str] | None:
@@ -64,6 +79,18 @@ def cause(script: Callable[..., Script], text: str, first_epoch: int = 0) -> tup
             12,
             "Write `rank * share` for `rank`",
         ),
+        (
+            "start = n * rank\nwhile more(start):\n    mine = order[start:start + n]\n    start += n\n",
+            15,
+            "Write `start += n * world` at `train.py:15`",
+        ),
+        (
+            "n = total // world\nfor i in range(rank * n, len(order), n):\n    mine = order[i:i + n]\n",
+            13,
+            "Write `range(rank * n, len(order), n * world)`",
+        ),
+        (READER.format(step="self.size"), 22, "Write `self.at += self.size * self.ranks` at `train.py:22`"),
+        (READER.format(step="self.size + 1"), 22, "Write `self.at += (self.size + 1) * self.ranks`"),
     ],
 )
 def test_what_makes_them_overlap(script: Callable[..., Script], text: str, line: int, hint: str) -> None:
@@ -86,6 +113,11 @@ def test_what_makes_them_overlap(script: Callable[..., Script], text: str, line:
         "first = start + rank\nmine = order[first:first + 1]\n",
         "first = start + rank\nmine = order[first::world]\n",
         "for i in range(start + rank, len(order), world):\n    use(i)\n",
+        "start = n * rank\nwhile more(start):\n    mine = order[start:start + n]\n    start += n * world\n",
+        "start = n * rank\nwhole = n * world\nwhile 1:\n    mine = order[start:start + n]\n    start += whole\n",
+        "start = len(order) // 2\nwhile 1:\n    mine = order[start:start + n]\n    start += n\n",
+        "start = n * rank\nwhile more(start):\n    mine = order[other:other + n]\n    start += n\n",
+        READER.format(step="self.size * self.ranks"),
     ],
 )
 def test_what_does_not(script: Callable[..., Script], text: str) -> None:

@@ -36,18 +36,31 @@ def cut_together(shards: Mapping[int, Shard]) -> EpochCuts:
 
     What an epoch deals out anew comes to another rank as often as to the same, and a text may hold a passage twice.
     """
-    sizes = {s.sizes for s in shards.values()}
-    if len(sizes) != 1 or any(s.samples is None for s in shards.values()):
+    if len({s.sizes for s in shards.values()}) != 1 or any(s.samples is None for s in shards.values()):
         return EpochCuts({rank: [shard] for rank, shard in shards.items()}, exact=False)
+    begins = _begins(list(shards.values()))
+    return _equal_epochs({rank: _split(shard, begins) for rank, shard in shards.items()})
+
+
+def cut_apart(shards: Mapping[int, Shard]) -> EpochCuts:
+    """Cut before each batch most of whose samples its own rank had drawn since the last cut.
+
+    Where ranks draw what others have drawn, only a rank's own samples tell that an epoch begins.
+    """
+    return _equal_epochs({rank: _split(shard, _begins([shard])) for rank, shard in shards.items()})
+
+
+def _begins(shards: Sequence[Shard]) -> list[int]:
+    """Where batches begin most of whose samples one of these shards, all of equal batches, has brought since."""
     begins, seen, at = [0], set[int | str](), 0
-    for size in next(iter(sizes)):
-        brought = [x for s in shards.values() for x in (s.samples or ())[at : at + size]]
+    for size in shards[0].sizes:
+        brought = [x for s in shards for x in (s.samples or ())[at : at + size]]
         if 2 * sum(x in seen for x in brought) > len(brought):
             begins.append(at)
             seen = set()
         seen.update(brought)
         at += size
-    return _equal_epochs({rank: _split(shard, begins) for rank, shard in shards.items()})
+    return begins
 
 
 def cut_exactly(shards: Mapping[int, Shard], at_samples: EpochCuts) -> EpochCuts:

@@ -233,10 +233,10 @@ def _before_repeat(shard: Shard) -> int:
 def _every_rank_whole(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:
     """Where ranks overlap: whether each of them takes everything, so that nothing was divided at all."""
     if stream.hashed:
-        slice_size = (ledger.num_train or 0) / len(epoch.shards)
-        ended = all(s.exhausted for s in epoch.shards)
+        size = ledger.num_train if all(s.exhausted for s in epoch.shards) else None
         # Equal feeds mean equal work on every rank, unless they are equal slices, each gone through.
-        return not ended or all(s.num_distinct > 1.1 * slice_size for s in epoch.shards)
+        least = 1.1 * size / len(epoch.shards) if size else 0.9 * epoch.num_distinct
+        return all(s.num_distinct > least for s in epoch.shards)
     sizes = {s.loader.size for s in epoch.shards if s.loader}
     common = sizes.pop() if len(sizes) == 1 else None
     if common is None:

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import cast
 
-from grader.checks.run.data.epoch_cuts import EpochCuts, cut_at_samples, cut_exactly, cut_together
+from grader.checks.run.data.epoch_cuts import EpochCuts, cut_apart, cut_at_samples, cut_exactly, cut_together
 from grader.checks.run.data.epoch_parts import whole_epochs
 from grader.checks.run.data.epoch_shards import EpochShards, Shard, as_epoch
 from grader.checks.run.data.index_contents import numbered_alike
 from grader.checks.run.data.loader_passes import RankPass, passes_of, shard_of, with_settling
+from grader.checks.run.data.met_samples import meet_within_epoch
 from grader.checks.run.data.reopened_passes import shards_of
 from grader.checks.run.data.row_overlaps import RowOverlaps, row_overlaps
 from grader.checks.run.data.same_loaders import by_loader
@@ -194,8 +195,7 @@ def _epochs(per_rank: Mapping[int, Sequence[Shard]], root_size: int | None) -> t
     if all(len(shards) == 1 for shards in per_rank.values()):
         # One endless pass may hold many epochs.
         endless = {rank: shards[0] for rank, shards in per_rank.items()}
-        cuts = cut_at_samples(endless)
-        if cuts.any:
+        if (cuts := cut_at_samples(endless)).any:
             return _cut_or_replaced(endless, cuts, root_size)
     return _rows(per_rank, own=True)
 
@@ -204,12 +204,13 @@ def _cut_or_replaced(
     endless: Mapping[int, Shard], cuts: EpochCuts, root_size: int | None
 ) -> tuple[EpochShards, ...]:
     """Epochs of all ranks together where these are of equal length, or as they were cut, or one with replacement."""
-    together = cut_together(endless)
-    if together.any and together.exact and not _replaces(together.by_rank, root_size):
+    together, meet = cut_together(endless), meet_within_epoch(endless)
+    if not meet and together.any and together.exact and not _replaces(together.by_rank, root_size):
         return _rows(together.by_rank, own=False, exact=True)
-    if cuts.any and _replaces(cuts.by_rank, root_size):
+    apart, again = cut_apart(endless), cuts.any and _replaces(cuts.by_rank, root_size)
+    if again and not meet:
         return _rows({rank: [shard] for rank, shard in endless.items()}, own=True, replacement=True)
-    cuts = cut_exactly(endless, cuts)
+    cuts = apart if meet and (again or apart.exact) else cut_exactly(endless, cuts)
     return _rows(cuts.by_rank, own=False, exact=cuts.exact)
 
 

@@ -31,7 +31,8 @@ class MissedEpoch:
 def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpoch]:
     """For a loader whose order a run saw repeated: what the `set_epoch` calls do instead of telling who makes it."""
     makers = dict(_order_makers(script, loader)) if loader is not None else {}
-    calls = [c for c in script.called("set_epoch") if isinstance(c.func, ast.Attribute) and c.args]
+    named = (c for c in script.called("set_epoch") if isinstance(c.func, ast.Attribute) and c.args)
+    calls = [c for c in named if script.may_run(c)]
     told = {
         m for c in calls if isinstance(c.func, ast.Attribute) for m in script.values.origins(c.func.value)
     }

@@ -1,7 +1,8 @@
 """Which line lets ranks take the same samples, where a run has shown that they do.
 
 One rank draws from the generator that all of them shuffle with; a window of many samples begins `rank` samples later
-than the one before it; stripes of ranks and of their workers are counted together. Decides nothing.
+than the one before it, or moves on by one rank's samples alone; stripes of ranks and of their workers are counted
+together. Decides nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.causes import CauseInText
+from grader.checks.source.data.short_advances import short_advances
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax.nodes import name_of, walk
 
@@ -25,7 +27,12 @@ _MAX_DEPTH = 3
 
 def overlap_cause(script: Script, first_epoch: int) -> CauseInText | None:
     """The first one that the text shows; `first_epoch`: the number of the first epoch with samples in common."""
-    known = (_drawn_by_some(script, first_epoch), _counted_together(script), _windows(script))
+    known = (
+        _drawn_by_some(script, first_epoch),
+        _counted_together(script),
+        _windows(script),
+        short_advances(script),
+    )
     return next((cause for found in known for cause in found), None)
 
 

@@ -42,7 +42,8 @@ def untold_samplers(script: Script) -> Iterable[UntoldSampler]:
     training = script.training
     if not script.joins_group or training.framework or _told_otherwise(script):
         return
-    told = [n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute)]
+    named = (n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute))
+    told = [n for n in named if script.unreached.above(n) is None]
     for loader in training.loaders():
         role = training.roles(loader)
         if not role.trains or not drawn_again(script, loader):

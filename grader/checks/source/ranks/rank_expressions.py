@@ -13,6 +13,7 @@ from enum import IntEnum
 
 from grader.checks.source.calls.sites import SPAWNS, Calls
 from grader.checks.source.libraries.names import Names
+from grader.checks.source.ranks.rank_offsets import RankOffsets
 from grader.checks.source.syntax.nodes import DISPLAYS, FUNCTIONS, READS, UNKNOWN, literal, name_of
 from grader.checks.source.values.sources import Piece, Values
 
@@ -64,6 +65,7 @@ class Ranks:
         self._names, self._calls, self._values = names, calls, values
         self._known: dict[tuple[ast.AST, str], Strength] = {}
         self._given: dict[str, frozenset[ast.AST]] = {}
+        self._offsets = RankOffsets(values, self.rank)
 
     def rank(self, node: ast.AST) -> Strength:
         """Whether an expression is a rank or simple arithmetic on one (`rank + 1`, `rank % 8`)."""
@@ -72,6 +74,10 @@ class Ranks:
     def world(self, node: ast.AST) -> Strength:
         """Whether an expression is a number of processes."""
         return self._ask(node, "world", 0)
+
+    def moves_on(self, node: ast.AST) -> bool:
+        """Whether a position is in an expression that begins at a rank's own place, and that all ranks move on."""
+        return self._offsets.moves_on(node)
 
     def called_rank(self, parameter: ast.arg) -> bool:
         """Whether a parameter is called as ranks are."""
@@ -151,11 +157,8 @@ class Ranks:
         parts: list[ast.AST] = []
         if isinstance(node, ast.BinOp):
             parts = [node.left, node.right]
-            if (
-                what != "text"
-                and isinstance(node.op, ast.Mod)
-                and isinstance(node.left, ast.Constant | ast.JoinedStr)
-            ):
+            written = isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr)
+            if what != "text" and (written or (what == "rank" and self._offsets.gone(node))):
                 parts = []
         elif isinstance(node, ast.IfExp):
             parts = [node.body, node.orelse]

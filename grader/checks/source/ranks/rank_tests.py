@@ -198,6 +198,8 @@ class Conditions:
         if self._ranks.rank(right) > self._ranks.rank(left):
             left, right, op = right, left, _MIRROR.get(type(op), type(op))()
         world, strength = self._ranks.world(left), self._ranks.rank(left)
+        if strength and self._ranks.moves_on(left):
+            return NOTHING
         if strength:
             changed = any(isinstance(o, ast.BinOp) for o in self._values.origins(left))
             found = self._rank_against(op, right, strength)
