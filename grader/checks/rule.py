@@ -201,9 +201,10 @@ class Rule:
 
 def _completed(hits: tuple[Hit, ...], script: Script) -> tuple[Hit, ...]:
     """The same hits; what advice to paste needs and the script lacks stands with it."""
+    places = [(hit.where[0].path, hit.where[0].line or 0) if hit.where else ("", 0) for hit in hits]
     return tuple(
-        replace(hit, hint=with_needed_lines(hit.hint, script, hit.where[0].path if hit.where else ""))
-        for hit in hits
+        replace(hit, hint=with_needed_lines(hit.hint, script, *place))
+        for hit, place in zip(hits, places, strict=True)
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from grader.checks.source.causes import made_single
 from grader.checks.source.collectives.byte_units import units
 from grader.checks.source.collectives.collective_calls import COMMON_REDUCING
-from grader.checks.source.collectives.ring_laps import first_lap, second_lap
+from grader.checks.source.collectives.ring_laps import lap_cause
 from grader.checks.source.collectives.wrong_ranks import wrong_ranks
 from grader.checks.source.data.torn_pairs import torn_pairs
 from grader.checks.source.gradients.double_weights import weighted_twice
@@ -47,11 +47,6 @@ _START_FORMULA = (
 )
 _CLEAR_FORMULA = "Every rank clears its gradients before each round, also a rank that has no samples in it."
 _SINGLE_FORMULA = "Leave the weights and the batch in float64, as they are made."
-_LAP_FORMULA = (
-    "Begin the second lap with the chunk that this rank has finished, the one that it added to last: "
-    "`(rank + 1) % world_size` where it sent chunk `rank` first. In each round what comes takes the place of what is "
-    "there."
-)
 _MESSAGE_FORMULA = (
     "Hand it on in messages: in each of `world_size - 1` rounds `dist.isend` one chunk to the next rank, while "
     "`dist.irecv` takes another from the rank before."
@@ -73,7 +68,7 @@ _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)\b")
 
 def cause_of(script: Script, said: str) -> Cause:
     """What made a result wrong; without nodes where only the formula can be told, without advice where none fits."""
-    if (known := number_cause(script, said)) is not None:
+    if (known := number_cause(script, said) or lap_cause(script, said)) is not None:
         return known if known.nodes else Cause(where_written(script, said), known.advice)
     for words, find, formula in _KNOWN:
         if words in said:
@@ -241,8 +236,6 @@ def _rank_in(script: Script, node: ast.AST) -> ast.Name | ast.Attribute | None:
 _OF_SUMS = (SUM_FORMULA, _PARTS_FORMULA)
 _Find = Callable[[Script], Cause | None]
 _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
-    ("second lap", second_lap, _LAP_FORMULA),
-    ("the first lap", first_lap, "In each round of the first lap add what comes to this rank's own numbers."),
     ("has no row", None, "Write one row for each of them, in one run."),
     (
         "has no `",
