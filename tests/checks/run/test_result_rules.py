@@ -331,6 +331,47 @@ def test_a_number_is_shown_where_it_is_computed(
     assert (named, advice in hint) == (line, True), hint
 
 
+CHANGED = "At world size 1 losses are right, at others of others: the weights changed between the rounds."
+OTHER_LOSS = "Rank 1 of 2 tells a loss of 0.8; the mean over its 18 is 0.9."
+
+
+@pytest.mark.parametrize("said", [CHANGED, f"{OFF}; 1e-06 is allowed.", OTHER_LOSS])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "    optimizer.step()",
+        "    for p in net.parameters():\n        p.data -= 0.1 * p.grad",
+        "    for p in net.parameters():\n        p.data = p.data - 0.1 * p.grad",
+        "    for name, p in net.named_parameters():\n        p.data.add_(grads[name], alpha=-0.1)",
+        "    for p, g in zip(net.parameters(), found.gradients):\n        p -= 0.1 * g",
+        "    net.weight.data.sub_(net.weight.grad)",
+    ],
+)
+def test_a_step_between_the_rounds_is_named(tell: Any, said: str, step: str) -> None:
+    line = step.splitlines()[-1].strip()
+    body = f"{PLAIN}    dist.all_reduce(net.weight.grad)\n{step}\n"
+    before = MODEL.replace(
+        "grads, rows", "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\ngrads, rows"
+    )
+    named, hint = wrong_result(tell, body + "\n" * 44, said, before)
+    assert named == line
+    assert hint.startswith(f"Leave out `{line}` at `train.py:")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "    for p in net.parameters():\n        p.grad.mul_(0.5)",
+        "    for p in net.parameters():\n        total += p.grad.sum()",
+        "    for p in net.parameters():\n        p.copy_(torch.ones(3))",
+        "    for n, p in net.named_parameters():\n        grads[n] += p.grad",
+    ],
+)
+def test_what_is_done_to_gradients_is_no_step(tell: Any, other: str) -> None:
+    named, hint = wrong_result(tell, f"{PLAIN}{other}\n" + "\n" * 44, f"{OFF}; 1e-06 is allowed.")
+    assert (named, "Leave out" in hint) == ("", False)
+
+
 ROUNDS = """import torch.distributed as dist
 class Ring:
     def __init__(self):

@@ -31,6 +31,7 @@ from grader.checks.source.metrics.number_causes import number_cause
 from grader.checks.source.metrics.recorded_losses import Cause, losses, only_read, reduced, scaled
 from grader.checks.source.metrics.written_values import where_written
 from grader.checks.source.optimisation.stopping_rules import stopped_early
+from grader.checks.source.optimisation.weight_steps import weight_step
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.nodes import FUNCTIONS, LOOPS, READS, ancestors, end, name_of, start
 from grader.model.finding import Location
@@ -270,8 +271,8 @@ _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ("in the wrong places", packed, PACK_FORMULA),
     ("of its largest element: it is", unweighted, SUM_FORMULA),
     ("At world size 1 the gradient is off", None, _ALONE_FORMULA),
-    ("of its largest element", None, _PARTS_FORMULA),
-    ("tells a loss of", None, _OTHER_LOSS_FORMULA),
+    ("of its largest element", weight_step, _PARTS_FORMULA),
+    ("tells a loss of", weight_step, _OTHER_LOSS_FORMULA),
     ("that is the library's work", None, _MESSAGE_FORMULA),
     ("nothing of x came into it", torn_pairs, "Take each batch's `x` and `y` by the same numbers of points."),
     (
