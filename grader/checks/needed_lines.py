@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from grader.checks.source.libraries.names import canonical
+from grader.checks.source.ranks.own_names import own_value
 from grader.model.syntax_tree import parse_text
 
 if TYPE_CHECKING:
@@ -117,16 +118,19 @@ def wrapped_name(script: Script, path: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def with_needed_lines(advice: str, script: Script, path: str = "") -> str:
+def with_needed_lines(advice: str, script: Script, path: str = "", line: int = 0) -> str:
     """Advice in the script's own names, and behind it the lines that its code needs and that the script lacks.
 
     Args:
         advice: plain text, code between backquotes.
-        script: what it is for; path: the file that it is about, "" for any.
+        script: what it is for; path, line: the place that it is about, "" and 0 for any.
     """
     advice = in_own_names(script.frameworks.in_its_words(advice), script, path)
-    wanted = list(_needs(advice))
-    lacking = [name for name in wanted if not _has(script, path, name) and not _own_name(script, path, name)]
+    lacking = [n for n in _needs(advice) if not _has(script, path, n) and not _own_name(script, path, n)]
+    held = {name: own for name in lacking if (own := own_value(script, path, line, name))}
+    if held:
+        advice = _CODE.sub(lambda code: _NAME.sub(lambda n: held.get(n[0], n[0]), code[0]), advice)
+        lacking = [n for n in _needs(advice) if not _has(script, path, n) and not _own_name(script, path, n)]
     if not lacking:
         return advice
     lines = sorted(

@@ -205,7 +205,8 @@ def _completed(hits: tuple[Hit, ...], script: Script) -> tuple[Hit, ...]:
     completed = []
     for hit in hits:
         told = telling_what_never_runs(script, hit.message, hit.hint, hit.where)
-        hint = with_needed_lines(told["hint"], script, told["where"][0].path if told["where"] else "")
+        place = (told["where"][0].path, told["where"][0].line or 0) if told["where"] else ("", 0)
+        hint = with_needed_lines(told["hint"], script, *place)
         # A fix is the hint as edits: another hint, no such fix.
         fix = hit.fix if told["hint"] == hit.hint else None
         completed.append(replace(hit, message=told["message"], hint=hint, where=told["where"], fix=fix))

@@ -96,12 +96,17 @@ def examine(left: dict[str, Any], run: RunAccount) -> dict[str, tuple[float | No
     answers: dict[str, tuple[float | None, str, str]] = {}
     if "shares.csv" in left:
         answers["shares"] = (*(_absent(rows, sizes, run) or _shares(rows, sizes)), "shares.csv")
+    changed = _changed(rows, sizes, run)
+    if changed and answers["shares"][0] != 1.0:
+        answers["shares"] = (answers["shares"][0], changed, "shares.csv")
     if "gradients.pt" in left:
         taken = _taken(rows, sizes)
         answers["gradient"] = (
             *_gradients(left["gradients.pt"], sizes, taken, _torn_ranks(rows, sizes), int(run["world_size"])),
             "gradients.pt",
         )
+        if changed and answers["gradient"][0] != 1.0:
+            answers["gradient"] = (answers["gradient"][0], changed, "gradients.pt")
     return answers
 
 
@@ -133,6 +138,35 @@ def _shares(rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) -> tu
     return num_right / len(
         sizes
     ), f"{wrong} {_other_losses(losses)}".strip() if "tells a loss" in wrong else wrong
+
+
+def _changed(rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int], run: RunAccount) -> str:
+    """That steps were taken between the rounds, where first losses are right, and no later one is, or of any way known.
+
+    The same sentence for losses and gradients: it is one fault.
+    """
+    if not run.get("steps"):
+        return ""
+    told = {
+        size: [(size, rank, rows[size, rank]["loss"]) for rank in range(size) if (size, rank) in rows]
+        for size in sizes
+    }
+    right = [size for size in sizes if all(_same(loss, _loss(k, rank)) for k, rank, loss in told[size])]
+    off = [size for size in sizes if size not in right]
+    unknown = all(
+        not _same(loss, _loss(k, rank)) and next(_ways(k, rank, loss), None) is None
+        for size in off
+        for k, rank, loss in told[size]
+    )
+    # Rounds go up or down; what has changed stays so.
+    first = right in (sizes[: len(right)], sizes[-len(right) :])
+    if not right or not off or not first or not unknown or not all(len(told[size]) == size for size in sizes):
+        return ""
+    kinds = " and ".join(sorted({f"`{one.kind}`" for one in run.updates if one.kind}))
+    return (
+        f"At {_named(right)} losses are those of the weights as they are made, at {_named(off)} of others: the weights "
+        f"changed between the rounds. {kinds or 'The script'} took {int(run['steps'])} steps."
+    )
 
 
 _LITTLE = 0.01

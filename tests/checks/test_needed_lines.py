@@ -102,3 +102,40 @@ def test_code_calls_what_it_needs_by_the_script_s_own_names() -> None:
     assert with_needed_lines("`dist.barrier()`", both) == "`dist.barrier()`"
     given = with_needed_lines("`run(dist=1)`", own)
     assert given == "`run(dist=1)`", "an argument's name is nobody's import"
+
+
+HOLDER = """import torch.distributed as dist
+class Torus:
+    def __init__(self):
+        self.me, self.np = dist.get_rank(), dist.get_world_size()
+    def right(self):
+        return (self.me + 1) % self.np
+def average(buffer, torus):
+    return torus.me, torus.np
+def other(buffer):
+    return buffer
+average(1, Torus())
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (8, "`torus.me % torus.np`"),
+        (6, "`self.me % self.np`"),
+        (10, ("`rank % world_size` Above it your script needs `rank = dist.get_rank()`, "
+             "`world_size = dist.get_world_size()`.")),
+    ],
+)  # fmt: skip
+def test_what_holds_the_rank_where_the_advice_is_about_is_read(line: int, told: str) -> None:
+    assert with_needed_lines("`rank % world_size`", script(HOLDER), "train.py", line) == told
+
+
+def test_a_name_of_the_whole_file_holds_the_rank_everywhere() -> None:
+    text = "import torch.distributed as dist\nme = dist.get_rank()\nprint(me)\ndef f(x):\n    return x\n"
+    assert with_needed_lines("`if rank == 0: save()`", script(text), "train.py", 5) == "`if me == 0: save()`"
+
+
+def test_what_was_computed_of_the_rank_is_not_the_rank() -> None:
+    text = "import torch.distributed as dist\nme = dist.get_rank() + 1\nprint(me)\n"
+    assert "Above it your script needs" in with_needed_lines("`print(rank)`", script(text), "train.py", 3)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.evaluate.points.outcome import TRAINED
 from grader.evaluate.scorer.examination import answer_of
-from grader.model.run_account import Exchange, RankAccount, RunAccount
+from grader.model.run_account import Exchange, RankAccount, RunAccount, UpdateAccount
 from grader.model.task import Task
 
 TASKS = [task for task in map(load_task, find_tasks()) if task.artifacts]
@@ -209,6 +209,56 @@ def test_a_loss_is_named_for_what_it_is(loss: Any, said: str) -> None:
     share, told, _ = AVERAGING.examine({"shares.csv": rows}, RunAccount({"world_size": 4.0}))["shares"]
     assert share == 0.25
     assert said in told
+
+
+def stepped(steps: float, kind: str, right: int, off: Any = lambda k, own: own - 0.01 * k) -> dict[str, Any]:
+    """What is answered where losses are right at one world size alone, and gradients too."""
+    rows = [
+        row if row["world_size"] == right else {**row, "loss": off(row["world_size"], row["loss"])}
+        for row in RIGHT_ROWS
+    ]
+    held = {
+        name: tensor if name.startswith(f"{right}/") else tensor.cos()
+        for name, tensor in gradients(lambda k, m: m / 60).items()
+    }
+    updates = (UpdateAccount(0, 0, kind, int(steps), 180, 0.1, 0.1, 0.1),)
+    account = RunAccount({"world_size": 4.0, "steps": steps}, updates=updates)
+    return AVERAGING.examine({"shares.csv": rows, "gradients.pt": held}, account)
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "said"),
+    [
+        (
+            "SGD",
+            1,
+            "at world sizes 2, 3 and 4 of others: the weights changed between the rounds. `SGD` took 3 steps.",
+        ),
+        (
+            "",
+            4,
+            "at world sizes 1, 2 and 3 of others: the weights changed between the rounds. The script took 3 steps.",
+        ),
+    ],
+)
+def test_weights_that_changed_between_the_rounds_are_told_once(kind: str, right: int, said: str) -> None:
+    answers = stepped(3, kind, right)
+    assert [answers[name][0] for name in ("shares", "gradient")] == [0.25, 0.25]
+    assert answers["shares"][1] == answers["gradient"][1]
+    assert answers["shares"][1].endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("steps", "off"),
+    [
+        (0, lambda k, own: own - 0.01 * k),
+        (3, lambda k, own: own / k),  # a loss that is known
+        (3, lambda k, own: own if k == 3 else own - 0.01 * k),
+    ],
+)
+def test_other_losses_are_no_sign_of_other_weights(steps: float, off: Any) -> None:
+    answers = stepped(steps, "SGD", 1, off)
+    assert not any("changed between the rounds" in answer[1] for answer in answers.values())
 
 
 SUMMED, SENT = ("all_reduce", 2 * 1320), ("all_gather_object", None)

@@ -105,15 +105,30 @@ def test_what_a_collective_carried_in_place_of_messages_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault",
-    ["second stale", "second adds", "first replaces", "first short", "no second", "halved", "divided"],
+    ("fault", "sent", "told"),
+    [
+        ("own parts", RING, "own parts"),
+        ("first replaces", RING, "own parts"),  # leaves what a second lap leaves that begins elsewhere
+        ("second adds", RING, "second adds"),
+        ("halved", RING, "halved"),
+        ("divided", RING, "divided"),
+        ("first short", (1.25,) * 4, "first short"),
+        ("second short", (1.25,) * 4, "second short"),
+        ("no second", (0.75,) * 4, "no second"),
+    ],
 )
 @pytest.mark.parametrize("how", [(False, 1, 0, False), (True, -1, 1, True)])
-def test_a_lap_that_went_wrong_is_known_by_the_weights(fault: str, how: Any) -> None:
-    share, sentence, _ = TASK.examine({"weights.pt": TASK._around(4, fault, *how)}, run(RING))["average"]
+def test_a_lap_that_went_wrong_is_known_by_the_weights(
+    fault: str, sent: tuple[float, ...], told: str, how: Any
+) -> None:
+    answers = TASK.examine({"weights.pt": TASK._around(4, fault, how)[0]}, run(sent))
+    share, sentence, _ = answers["average"]
     assert share == 0.0
-    assert "lap" in sentence
+    assert TASK._LAPS[told] in sentence
+    # One fault, told once.
+    assert answers["traffic"][:2] == ((0.0, sentence) if sent != RING else (1.0, answers["traffic"][1]))
 
 
 def test_a_ring_without_a_fault_comes_to_the_mean() -> None:
-    assert TASK._off(TASK._around(4, "", False, 1, 0, True), TASK._trained(4, "mean")) < TASK._TOLERANCE
+    for around in TASK._around(4, "", *TASK._HOWS):
+        assert TASK._off(around, TASK._trained(4, "mean")) < TASK._TOLERANCE

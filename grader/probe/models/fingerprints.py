@@ -111,6 +111,10 @@ def _sums(tensors: Iterable[Any], *, doubled: bool) -> list[Any]:
             local = local_part(tensor)
             if local.is_sparse:
                 local = base.values(base.coalesce(local))
+            elif base.numel(local) and not base.untyped_storage(local).size():
+                # What a sharded model has gathered and let go of again: to read there would end the process.
+                found.append(None)
+                continue
             flat = base.reshape(local, -1)
             total = base.sum(flat, dtype=float64)
             more = base.sum(base.__getitem__(flat, _EVERY_61ST), dtype=float64) if doubled else None

@@ -15,7 +15,7 @@ from typing import Any
 from grader.probe.hooks import code_locations
 from grader.probe.hooks.imports import once_imported
 from grader.probe.hooks.patches import guarded, outermost, replace
-from grader.probe.models import layouts, tracked_models
+from grader.probe.models import gathered_units, layouts, tracked_models
 from grader.probe.trace import events
 from grader.probe.trace.writer import writer
 
@@ -117,7 +117,9 @@ def _wrapped_fsdp(_result: None, _started_s: float, outer: Any, *_args: Any, **_
 
 def _wrapped_fsdp2(_result: Any, _started_s: float, module: Any, *_args: Any, **kwargs: Any) -> None:
     for one in module if isinstance(module, (list, tuple)) else (module,):
-        _trained(one, sharded=True).wrap = _write_wrap("fsdp2", one, one, kwargs.get("mesh"))
+        known = _trained(one, sharded=True)
+        known.wrap = _write_wrap("fsdp2", one, one, kwargs.get("mesh"))
+        gathered_units.note(one, known.wrap)
 
 
 def _hooked(_result: Any, _started_s: float, ddp: Any, *args: Any, **kwargs: Any) -> None:

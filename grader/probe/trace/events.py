@@ -52,6 +52,11 @@ WRAP
     absent for none), replicas (ranks that average gradients of equal parts by this wrapper), parts (ranks that
     parameters are split among; both null where it isn't told). `fsdp2` is written for every module given to
     `fully_shard`, the whole model last.
+GATHERED
+    parameters of `fully_shard` that are whole on this rank at once, as one of the first training passes or (backward)
+    its backward pass begins: units (given to it, without the one around all others), wraps (ids of those that are
+    whole), elements (of these units' own parameters), of (of all units'), rooted (there is one around all others);
+    written where it is more than before.
 COMM_HOOK
     what DDP does in place of its own averaging: wrap, hook (qualified name, "" for one of those built in), site.
 LOADER
@@ -224,6 +229,7 @@ MESH = "mesh"
 PARALLEL = "parallel"
 PLACED = "placed"
 WRAP = "wrap"
+GATHERED = "gathered"
 COMM_HOOK = "comm_hook"
 LOADER = "loader"
 PASS = "pass"

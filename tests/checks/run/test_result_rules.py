@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from grader.checks.needed_lines import with_needed_lines
 from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind
 from grader.model.grade import State
@@ -317,6 +318,7 @@ RING = (
         ("for size in (2, 4):\n    h = layer.register_forward_hook(count)\n    h.remove()\n", AGAIN,
          "", "Count for each batch size anew"),
         (RING, LAP, "start = rank - step", "Begin the second lap with the chunk that this rank has finished"),
+        (RING.replace("isend", "get"), LAP, "", "Begin the second lap with the chunk that this rank has finished"),
         ("def step():\n    loss.backward()\n    optimizer.zero_grad()\nstep()\nb = sum(p.grad.nbytes for p in ps)\n",
          "memory.csv has 0 bytes of gradients; the network implies 40.", "step()",
          "`optimizer.zero_grad()` at `train.py:3`"),
@@ -327,6 +329,127 @@ def test_a_number_is_shown_where_it_is_computed(
 ) -> None:
     named, hint = wrong_result(tell, text + "\n" * 44, said, "")
     assert (named, advice in hint) == (line, True), hint
+
+
+CHANGED = "At world size 1 losses are right, at others of others: the weights changed between the rounds."
+OTHER_LOSS = "Rank 1 of 2 tells a loss of 0.8; the mean over its 18 is 0.9."
+
+
+@pytest.mark.parametrize("said", [CHANGED, f"{OFF}; 1e-06 is allowed.", OTHER_LOSS])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "    optimizer.step()",
+        "    for p in net.parameters():\n        p.data -= 0.1 * p.grad",
+        "    for p in net.parameters():\n        p.data = p.data - 0.1 * p.grad",
+        "    for name, p in net.named_parameters():\n        p.data.add_(grads[name], alpha=-0.1)",
+        "    for p, g in zip(net.parameters(), found.gradients):\n        p -= 0.1 * g",
+        "    net.weight.data.sub_(net.weight.grad)",
+    ],
+)
+def test_a_step_between_the_rounds_is_named(tell: Any, said: str, step: str) -> None:
+    line = step.splitlines()[-1].strip()
+    body = f"{PLAIN}    dist.all_reduce(net.weight.grad)\n{step}\n"
+    before = MODEL.replace(
+        "grads, rows", "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\ngrads, rows"
+    )
+    named, hint = wrong_result(tell, body + "\n" * 44, said, before)
+    assert named == line
+    assert hint.startswith(f"Leave out `{line}` at `train.py:")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "    for p in net.parameters():\n        p.grad.mul_(0.5)",
+        "    for p in net.parameters():\n        total += p.grad.sum()",
+        "    for p in net.parameters():\n        p.copy_(torch.ones(3))",
+        "    for n, p in net.named_parameters():\n        grads[n] += p.grad",
+    ],
+)
+def test_what_is_done_to_gradients_is_no_step(tell: Any, other: str) -> None:
+    named, hint = wrong_result(tell, f"{PLAIN}{other}\n" + "\n" * 44, f"{OFF}; 1e-06 is allowed.")
+    assert (named, "Leave out" in hint) == ("", False)
+
+
+ROUNDS = """import torch.distributed as dist
+class Ring:
+    def __init__(self):
+        self.me, self.np = dist.get_rank(), dist.get_world_size()
+def average(chunks, ring):
+    i = 1
+    while i < ring.np:
+        chunks[i] += pass_on(chunks[ring.me - i], ring)
+        i += 1
+    for step in range({rounds}):
+        chunks[step] = pass_on(chunks[ring.me - step], ring)
+def pass_on(chunk, ring):
+    dist.isend(chunk, (ring.me + 1) % ring.np)
+average(cut(), Ring())
+"""
+OWN_PARTS = (
+    "each chunk is one rank's own gradient in the end. Either each rank begins the second lap with the chunk"
+)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said", "line", "advice"),
+    [
+        ("ring.np - 2", "the second lap is one round too short", 10,
+         "A lap takes `ring.np - 1` rounds: write `range(ring.np - 1)` for `range(ring.np - 2)` at `train.py:10`."),
+        ("1, ring.np - 1", "the second lap is one round too short", 10,
+         "A lap takes `ring.np - 1` rounds: write `range(1, ring.np)` for `range(1, ring.np - 1)` at `train.py:10`."),
+        ("ring.np - 1", "the second lap is one round too short", 10,
+         "A lap takes `ring.np - 1` rounds: look at where the loop at `train.py:10` leaves one out."),
+        ("ring.np - 1", "the first lap is one round too short", 7,
+         "A lap takes `ring.np - 1` rounds: look at where the loop at `train.py:7` leaves one out."),
+        ("ring.np - 1", "without a second lap each rank knows one chunk", 10,
+         ("Go around once more, `ring.np - 1` rounds: first each rank passes on the chunk that it has finished, "
+         "`(ring.me + 1) % ring.np` where it sent chunk `ring.me` first")),
+        ("ring.np - 1", OWN_PARTS, 11,
+         ("Begin the second lap with the chunk that this rank has finished, the one that it added to last: "
+         "`(ring.me + 1) % ring.np` where it sent chunk `ring.me` first.")),
+        ("ring.np - 1", "the second lap adds what comes", 11, "Only the first lap adds. In each round of the second"),
+    ],
+)  # fmt: skip
+def test_each_fault_of_a_lap_has_its_own_advice(
+    tell: Any, rounds: str, said: str, line: int, advice: str
+) -> None:
+    story = left(tell, Evaluation(None, answers={"a": Answer(0.0, f"Off: {said}.", "table.csv")}))
+    story.text = ROUNDS.format(rounds=rounds) + "\n" * 44
+    (hit,) = story.observation("EVAL010").hits
+    assert hit.where[0].line == line
+    hint = with_needed_lines(hit.hint, story.evidence().script, hit.where[0].path, line)
+    assert hint.startswith(advice), hint
+    assert "your script needs" not in hint
+
+
+@pytest.mark.parametrize(
+    ("test", "written"),
+    [("i < ring.np - 1", "i < ring.np"), ("i <= ring.np - 2", "i <= ring.np - 1")],
+)
+def test_rounds_that_a_counter_counts(tell: Any, test: str, written: str) -> None:
+    said = "Off: the first lap is one round too short."
+    story = left(tell, Evaluation(None, answers={"a": Answer(0.0, said, "table.csv")}))
+    story.text = ROUNDS.format(rounds="ring.np - 1").replace("i < ring.np", test) + "\n" * 44
+    (hit,) = story.observation("EVAL010").hits
+    assert f"write `{written}` for `{test}`" in hit.hint
+
+
+def test_a_first_lap_that_replaces_is_told_to_add(tell: Any) -> None:
+    story = left(tell, Evaluation(None, answers={"a": Answer(0.0, f"Off: {OWN_PARTS}.", "table.csv")}))
+    story.text = ROUNDS.format(rounds="ring.np - 1").replace("] += pass", "] = pass") + "\n" * 44
+    (hit,) = story.observation("EVAL010").hits
+    assert (hit.where[0].line, hit.hint[:38]) == (8, "In each round of the first lap add wha")
+
+
+def test_both_laps_in_one_loop(tell: Any) -> None:
+    said = "Off: the second lap is one round too short."
+    story = left(tell, Evaluation(None, answers={"a": Answer(0.0, said, "table.csv")}))
+    text = "n = dist.get_world_size()\nfor step in range(2 * n - 3):\n    dist.isend(chunks[step], 1)\n"
+    story.text = "import torch.distributed as dist\n" + text + "\n" * 44
+    (hit,) = story.observation("EVAL010").hits
+    assert "Both laps take `2 * (n - 1)` rounds: write `range(2 * (n - 1))`" in hit.hint
 
 
 def test_where_neither_line_nor_kind_is_known_no_advice_is_given(tell: Any) -> None:

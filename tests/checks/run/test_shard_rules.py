@@ -105,6 +105,113 @@ def test_a_model_is_sharded_in_several_units(tell: Any, num_units: int, state: S
         assert look.hits[0].where[0].line == 8
 
 
+def gathering(tell: Any, text: str, whole: int, *, backward: bool = True, rooted: bool = True) -> Any:
+    """What is said of four blocks that are sharded at line 8, of which so many are whole at once."""
+    story = held(tell, 0.5)
+    story.text = text
+    for number in range(5):
+        story.wrap("fsdp2", line=8)
+        for rank in story.ranks:
+            rank.fields["wraps"][-1] = replace(rank.fields["wraps"][-1], id=number)
+    for rank in story.ranks:
+        fields = {"backward": backward, "units": 4, "elements": 100 * whole, "of": 400, "rooted": rooted}
+        rank.event("gathered", wraps=tuple(range(whole)), **fields)
+    return story.observation("SHARD002")
+
+
+SHARDS = """from torch.distributed.fsdp import fully_shard
+
+LATE = {late}
+model = build()
+
+
+for block in model.blocks:
+    fully_shard(block{given})
+fully_shard(model{root})
+"""
+
+
+@pytest.mark.parametrize(("whole", "state"), [(0, CLEAN), (1, CLEAN), (2, CLEAN), (3, FLAGGED), (4, FLAGGED)])
+def test_most_blocks_are_not_whole_at_once(tell: Any, whole: int, state: State) -> None:
+    text = SHARDS.format(late="None", given=", reshard_after_forward=False", root="")
+    look = gathering(tell, text, whole)
+    assert look.state is state
+    if state is FLAGGED:
+        assert f"{100 * whole} of the 400 parameters in 4 units are whole" in look.hits[0].message
+        assert look.hits[0].ranks == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("late", "given", "root", "lines", "advice"),
+    [
+        ("None", ", reshard_after_forward=False", "", [8], "Leave it out at `train.py:8`"),
+        ("None", ", reshard_after_forward=False", ", reshard_after_forward=False", [8], "Leave it out"),
+        (
+            "False",
+            ", reshard_after_forward=LATE",
+            "",
+            [8, 3],
+            "Let it be True, or leave it out at `train.py:8`",
+        ),
+        ("dict(reshard_after_forward=False)", ", **LATE", "", [3, 8], "Leave it out at `train.py:3`"),
+        ("{'reshard_after_forward': not True}", ", **LATE", ", **LATE", [3, 8], "Let it be True"),
+        # The outermost one may keep its own: that is no cause.
+        ("None", "", ", reshard_after_forward=False", [8], "Shard the blocks with `fully_shard(block)`"),
+        (
+            "None",
+            "",
+            ")\nmodel.set_reshard_after_forward(False",
+            [10, 8],
+            "Leave `model.set_reshard_after_forward(",
+        ),
+    ],
+)
+def test_what_keeps_blocks_whole_is_named(
+    tell: Any, late: str, given: str, root: str, lines: list[int], advice: str
+) -> None:
+    (hit,) = gathering(tell, SHARDS.format(late=late, given=given, root=root), 4).hits
+    assert [place.line for place in hit.where] == lines
+    assert hit.hint.startswith(advice)
+
+
+CONFIGURED = """import dataclasses
+from torch.distributed.fsdp import fully_shard
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    quick: bool = True
+    def options(self):
+        return {"mp_policy": None, "reshard_after_forward": not self.quick}
+for block in model.blocks: fully_shard(block, **Plan().options())
+fully_shard(model, **Plan().options())
+"""
+
+
+def test_a_switch_of_a_configuration_is_followed(tell: Any) -> None:
+    (hit,) = gathering(tell, CONFIGURED, 4).hits
+    assert [place.line for place in hit.where] == [7, 5, 8]
+
+
+def test_blocks_that_are_gathered_ahead_of_their_pass(tell: Any) -> None:
+    root = ")\nfor block in model.blocks:\n    block.unshard("
+    (hit,) = gathering(tell, SHARDS.format(late="None", given="", root=root), 4, backward=False).hits
+    assert "before the forward pass begins: 4 units at once" in hit.message
+    assert hit.hint.startswith("Leave `block.unshard()` out.")
+
+
+def test_blocks_without_a_unit_around_them_keep_what_they_gather(tell: Any) -> None:
+    text = SHARDS.format(late="None", given="", root="").replace("fully_shard(model)", "")
+    (hit,) = gathering(tell, text, 4, rooted=False).hits
+    assert hit.hint.startswith("Call `fully_shard(model)` below the loop over the blocks.")
+
+
+def test_a_trace_that_tells_nothing_of_what_is_whole_is_read_as_before(tell: Any) -> None:
+    story = held(tell, 0.5)
+    for _ in range(3):
+        story.wrap("fsdp2")
+    story.ranks[0].event("gathered", wraps=["x"], units=-1, elements=None, of=4)
+    assert story.observation("SHARD002").state is CLEAN
+
+
 POLICY = """import torch.nn as nn
 from torch.distributed.fsdp import fully_shard
 

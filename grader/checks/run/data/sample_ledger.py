@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 from typing import cast
 
 from grader.checks.run.data.epoch_cuts import EpochCuts, cut_apart, cut_at_samples, cut_exactly, cut_together
@@ -261,7 +262,8 @@ def _feed_streams(
     ranks = [rank.rank for rank in layout.one_each([r for r in trace.ranks if fed[r.rank]])]
     own = {
         rank: sorted(
-            (p.pass_ for p in passes if p.rank == rank and p.kind == "training" and p.pass_), key=_begin
+            (p.pass_ for p in passes if p.rank == rank and p.kind == "training" and p.pass_),
+            key=attrgetter("t"),
         )
         for rank in ranks
     }
@@ -274,14 +276,10 @@ def _feed_streams(
     return [Stream("training", "train", "", num_train, True, epochs)] if epochs else []
 
 
-def _begin(one: Pass) -> float:
-    return one.t
-
-
 def _fed_in_passes(rank: int, feeds: Sequence[Feed], passes: Sequence[Pass]) -> list[Shard]:
     parts: list[list[Feed]] = [[] for _ in passes]
     for feed in feeds:
-        parts[max(0, bisect_right(passes, feed.t, key=_begin) - 1)].append(feed)
+        parts[max(0, bisect_right(passes, feed.t, key=attrgetter("t")) - 1)].append(feed)
     return [_fed_shard(rank, part, one.exhausted) for part, one in zip(parts, passes, strict=True) if part]
 
 

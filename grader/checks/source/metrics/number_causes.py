@@ -17,11 +17,13 @@ from grader.checks.source.metrics.recorded_losses import Cause
 from grader.checks.source.metrics.whole_run_ratios import PER_EPOCH, whole_runs
 from grader.checks.source.optimisation.hand_gradients import HALF, TWICE, double_gradient, half_gradient
 from grader.checks.source.optimisation.warm_starts import ANEW, warm_start
+from grader.checks.source.optimisation.weight_steps import KEEP, weight_step
 from grader.checks.source.script import Script
 
 _KNOWN: tuple[tuple[str, Callable[[Script], Cause | None], str], ...] = (
     ("all its numbers are 0", emptied, ZEROS),
     ("beside the targets of samples", torn_slices, PAIRS),
+    ("the weights changed between the rounds", weight_step, KEEP),
     ("running mean", running_mean, ONCE),
     ("divides by the number of ranks", running_mean, ONCE),
     ("gradients half as large", half_gradient, HALF),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from grader.checks.source.causes import made_single
 from grader.checks.source.collectives.byte_units import units
 from grader.checks.source.collectives.collective_calls import COMMON_REDUCING
-from grader.checks.source.collectives.ring_laps import first_lap, second_lap
+from grader.checks.source.collectives.ring_laps import lap_cause
 from grader.checks.source.collectives.wrong_ranks import wrong_ranks
 from grader.checks.source.data.torn_pairs import torn_pairs
 from grader.checks.source.gradients.double_weights import weighted_twice
@@ -31,6 +31,7 @@ from grader.checks.source.metrics.number_causes import number_cause
 from grader.checks.source.metrics.recorded_losses import Cause, losses, only_read, reduced, scaled
 from grader.checks.source.metrics.written_values import where_written
 from grader.checks.source.optimisation.stopping_rules import stopped_early
+from grader.checks.source.optimisation.weight_steps import weight_step
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.nodes import FUNCTIONS, LOOPS, READS, ancestors, end, name_of, start
 from grader.model.finding import Location
@@ -47,11 +48,6 @@ _START_FORMULA = (
 )
 _CLEAR_FORMULA = "Every rank clears its gradients before each round, also a rank that has no samples in it."
 _SINGLE_FORMULA = "Leave the weights and the batch in float64, as they are made."
-_LAP_FORMULA = (
-    "Begin the second lap with the chunk that this rank has finished, the one that it added to last: "
-    "`(rank + 1) % world_size` where it sent chunk `rank` first. In each round what comes takes the place of what is "
-    "there."
-)
 _MESSAGE_FORMULA = (
     "Hand it on in messages: in each of `world_size - 1` rounds `dist.isend` one chunk to the next rank, while "
     "`dist.irecv` takes another from the rank before."
@@ -73,7 +69,7 @@ _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)\b")
 
 def cause_of(script: Script, said: str) -> Cause:
     """What made a result wrong; without nodes where only the formula can be told, without advice where none fits."""
-    if (known := number_cause(script, said)) is not None:
+    if (known := number_cause(script, said) or lap_cause(script, said)) is not None:
         return known if known.nodes else Cause(where_written(script, said), known.advice)
     for words, find, formula in _KNOWN:
         if words in said:
@@ -241,8 +237,6 @@ def _rank_in(script: Script, node: ast.AST) -> ast.Name | ast.Attribute | None:
 _OF_SUMS = (SUM_FORMULA, _PARTS_FORMULA)
 _Find = Callable[[Script], Cause | None]
 _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
-    ("second lap", second_lap, _LAP_FORMULA),
-    ("the first lap", first_lap, "In each round of the first lap add what comes to this rank's own numbers."),
     ("has no row", None, "Write one row for each of them, in one run."),
     (
         "has no `",
@@ -277,8 +271,8 @@ _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ("in the wrong places", packed, PACK_FORMULA),
     ("of its largest element: it is", unweighted, SUM_FORMULA),
     ("At world size 1 the gradient is off", None, _ALONE_FORMULA),
-    ("of its largest element", None, _PARTS_FORMULA),
-    ("tells a loss of", None, _OTHER_LOSS_FORMULA),
+    ("of its largest element", weight_step, _PARTS_FORMULA),
+    ("tells a loss of", weight_step, _OTHER_LOSS_FORMULA),
     ("that is the library's work", None, _MESSAGE_FORMULA),
     ("nothing of x came into it", torn_pairs, "Take each batch's `x` and `y` by the same numbers of points."),
     (
