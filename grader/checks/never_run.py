@@ -24,7 +24,7 @@ _CALLED = re.compile(r"\b(\w+)\(")
 _CODE = re.compile(r"`([^`]+)`")
 
 
-class Told(TypedDict):
+class HitWords(TypedDict):
     """Of a hit: its message, its hint and its places."""
 
     message: str
@@ -32,7 +32,7 @@ class Told(TypedDict):
     where: tuple[Location, ...]
 
 
-def telling_what_never_runs(script: Script, message: str, hint: str, where: tuple[Location, ...]) -> Told:
+def telling_what_never_runs(script: Script, message: str, hint: str, where: tuple[Location, ...]) -> HitWords:
     """A hit's texts and places, with the first call that its hint asks for and that stands where nothing comes by."""
     asked = dict.fromkeys(name for code in _CODE.findall(hint) for name in _CALLED.findall(code))
     for name in asked:
@@ -47,9 +47,9 @@ def telling_what_never_runs(script: Script, message: str, hint: str, where: tupl
                 if near
                 else f"Call `{function.name}` of {at}, where that stands already."
             )
-            return Told(
+            return HitWords(
                 message=f"{message.rstrip()} {says}",
                 hint=mends if len(kept) == len(calls) else f"{mends} {hint}",
                 where=tuple(dict.fromkeys((script.location(call), script.location(function), *where))),
             )
-    return Told(message=message, hint=hint, where=where)
+    return HitWords(message=message, hint=hint, where=where)

@@ -223,7 +223,8 @@ def stepped(steps: float, kind: str, right: int, off: Any = lambda k, own: own -
     }
     updates = (UpdateAccount(0, 0, kind, int(steps), 180, 0.1, 0.1, 0.1),)
     account = RunAccount({"world_size": 4.0, "steps": steps}, updates=updates)
-    return AVERAGING.examine({"shares.csv": rows, "gradients.pt": held}, account)
+    answers: dict[str, Any] = AVERAGING.examine({"shares.csv": rows, "gradients.pt": held}, account)
+    return answers
 
 
 @pytest.mark.parametrize(

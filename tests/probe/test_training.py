@@ -142,7 +142,9 @@ def test_what_a_schedule_that_waits_for_a_plateau_is_given(ranks: Callable[..., 
     assert [(t["mode"], t["before"], t["after"], t["n"]) for t in told[:3]] == [
         ("max", 0.1, 0.1, 1), ("max", 0.1, 0.1, 2), ("max", 0.1, 0.05, 3),
     ]  # fmt: skip
-    assert told[0]["made"][1] == ran.ranks[0].events(events.LR_SCHEDULER)[-1].site.line
+    site = ran.ranks[0].events(events.LR_SCHEDULER)[-1].site
+    assert site is not None
+    assert told[0]["made"][1] == site.line
     assert len(told) == 12
 
 

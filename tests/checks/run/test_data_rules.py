@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from grader.checks.never_run import telling_what_never_runs
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending
@@ -732,12 +733,13 @@ def test_an_epoch_that_a_hook_would_tell_which_nobody_calls(tell: Any) -> None:
         story.epoch(tell.strided(96, 2), sampler_epoch=0, site=tell.site(2))
     (hit,) = story.observation("DATA002").hits
     assert "is not the loader's" not in hit.message
+    told = telling_what_never_runs(story.evidence().script, hit.message, hit.hint, hit.where)
     assert (
         "never runs, because nobody calls `before_epoch`; `train.py:9` calls `before_train_epoch`"
-        in hit.message
+        in told["message"]
     )
-    assert hit.hint.startswith("Write `before_train_epoch` instead of `before_epoch` at `train.py:4`")
-    assert [place.line for place in hit.where] == [5, 4, 2]
+    assert told["hint"].startswith("Write `before_train_epoch` instead of `before_epoch` at `train.py:4`")
+    assert [place.line for place in told["where"]] == [5, 4, 2]
 
 
 ASKS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
