@@ -1,4 +1,4 @@
-"""The whole model is sharded as one unit, or its units stay gathered, so all of it comes together at once.
+"""The sharded model comes together at once: it is one unit, or its units stay gathered.
 
 ## What it finds
 Where a task asks for a sharded model: a model of several layers whose only call of `fully_shard` is the one for the
