@@ -74,7 +74,13 @@ def check_run(evidence: Evidence) -> Observation:
             "The run ended while the model was being sharded, so its units were not all there yet."
         )
     if not units:
-        return not_reached("Nothing was given to `fully_shard`: first divide the model with it.")
+        older = any(w.kind == "fsdp" for r in evidence.trace.ranks for w in r.wraps)
+        return not_reached(
+            "The model is in a `FullyShardedDataParallel`, the older way, whose units are not looked at: the task asks "
+            "for `fully_shard`, which is given each block and the model last."
+            if older
+            else "Nothing was given to `fully_shard`: first divide the model with it."
+        )
     if len(units) > 1:
         told = gathered(evidence.trace)
         if kept := {rank: one for rank, one in told.items() if one.most}:

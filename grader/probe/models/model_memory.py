@@ -8,7 +8,6 @@ Told once for each optimizer, after its second step, when its state is there. Re
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 from grader.probe.hooks import code_locations
@@ -22,24 +21,38 @@ _MAX_OPTIMIZERS = 8
 _MAX_GROUPS = 256
 
 _steps: dict[int, int] = {}
+_whole: dict[int, int] = {}
+"""Numbers of all of a parameter, by its id, where FSDP1 lets this rank have a part of it."""
 _num_events = 0
 
 
-def _bytes(tensors: Iterator[Any]) -> tuple[int, int, int]:
-    """Bytes on this rank, bytes of the whole tensors, and how many of them are sharded."""
-    own = whole = num_sharded = 0
-    for tensor in tensors:
-        local = tensor.to_local() if is_sharded(tensor) else tensor
-        own += local.numel() * local.element_size()
-        whole += tensor.numel() * tensor.element_size()
-        num_sharded += local is not tensor
-    return own, whole, num_sharded
+def note_flat(outer: Any) -> None:
+    """Note how long the parameters are that FSDP1 has laid into one: its optimizer is given parts of that."""
+    flat = getattr(outer, "_flat_param", None)
+    # Without `use_orig_params` it has none: the optimizer is given the one itself, which knows its length.
+    parts = getattr(flat, "_params", None) or ()
+    for param, shape in zip(parts, getattr(flat, "_shapes", ()), strict=False):
+        _whole[id(param)] = shape.numel()
+        weakref.finalize(param, _whole.pop, id(param), None).atexit = False
 
 
-def _state(optimizer: Any) -> Iterator[Any]:
+def _elements(param: Any) -> tuple[int, int, bool]:
+    """Numbers of a parameter on this rank, numbers of all of it, and whether it is a part."""
+    if is_sharded(param):
+        return param.to_local().numel(), param.numel(), True
+    laid_out = getattr(param, "_unpadded_unsharded_size", None)
+    whole = laid_out.numel() if laid_out is not None else _whole.get(id(param))
+    return param.numel(), param.numel() if whole is None else whole, whole is not None
+
+
+def _state_bytes(optimizer: Any) -> int:
+    """Bytes of an optimizer's state on this rank."""
+    found = 0
     for values in optimizer.state.values():
-        if isinstance(values, dict):
-            yield from (v for v in values.values() if hasattr(v, "element_size") and hasattr(v, "numel"))
+        for tensor in values.values() if isinstance(values, dict) else ():
+            if hasattr(tensor, "element_size") and hasattr(tensor, "numel"):
+                found += (tensor.to_local() if is_sharded(tensor) else tensor).numel() * tensor.element_size()
+    return found
 
 
 @guarded("holdings")
@@ -57,8 +70,13 @@ def _after_step(optimizer: Any) -> None:
     _num_events += 1
     groups = [group["params"] for group in optimizer.param_groups]
     params = [p for group in groups for p in group]
-    own, whole, num_sharded = _bytes(iter(params))
-    state_own, state_whole, _ = _bytes(_state(optimizer))
+    own = whole = num_sharded = 0
+    for param in params:
+        here, everywhere, is_part = _elements(param)
+        own += here * param.element_size()
+        whole += everywhere * param.element_size()
+        num_sharded += is_part
+    state = _state_bytes(optimizer)
     writer.write(
         events.HELD,
         kind=type(optimizer).__name__,
@@ -66,8 +84,9 @@ def _after_step(optimizer: Any) -> None:
         num_sharded=num_sharded,
         param_bytes=own,
         whole_param_bytes=whole,
-        state_bytes=state_own,
-        whole_state_bytes=state_whole,
+        state_bytes=state,
+        # Parts of parameters have parts of the state, and none where a rank has nothing of one.
+        whole_state_bytes=state * whole // own if own else state,
         group_elements=[sum(p.numel() for p in group if p.requires_grad) for group in groups[:_MAX_GROUPS]],
         site=code_locations.here(),
     )

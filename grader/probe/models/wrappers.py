@@ -15,7 +15,7 @@ from typing import Any
 from grader.probe.hooks import code_locations
 from grader.probe.hooks.imports import once_imported
 from grader.probe.hooks.patches import guarded, outermost, replace
-from grader.probe.models import gathered_units, layouts, tracked_models
+from grader.probe.models import gathered_units, layouts, model_memory, tracked_models
 from grader.probe.trace import events
 from grader.probe.trace.writer import writer
 
@@ -113,6 +113,8 @@ def _wrapped_data_parallel(_result: None, _started_s: float, outer: Any, *_args:
 
 def _wrapped_fsdp(_result: None, _started_s: float, outer: Any, *_args: Any, **_kwargs: Any) -> None:
     _trained(outer, sharded=True).wrap = _write_wrap("fsdp", outer, outer)
+    for module in outer.modules():
+        model_memory.note_flat(module)
 
 
 def _wrapped_fsdp2(_result: Any, _started_s: float, module: Any, *_args: Any, **kwargs: Any) -> None:
