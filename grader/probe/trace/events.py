@@ -109,6 +109,10 @@ BACKWARD
     that made the loss: `NllLoss`), reduction (`mean`, `sum` or ""), factor (what it was multiplied by since), summed
     (ranks over which a collective of the graph adds it up, in both directions; absent for 1), given (true where it
     began with gradients that the script gave, as in a pipeline's stages); the first 8 (later losses are in STEP).
+CROSS_ENTROPIES
+    at backward passes of the first 8 steps, and of one in 32 drawn by lot (more while the run is young): n (optimizer
+    steps so far), means (of each cross entropy with labels that the loss is a sum of, over the batch and as it is,
+    whatever it was multiplied by; at most 8). Not there where the loss holds none.
 STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
     optimizer, seen when they are next used), lr (list, one per group), samples (fed to models in training since the
@@ -239,6 +243,7 @@ TRAINED_IN_EVALUATION = "trained_in_evaluation"
 UNHELD = "unheld"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"
+CROSS_ENTROPIES = "cross_entropies"
 STEP = "step"
 STEPPED_ON = "stepped_on"
 UNSTEPPED = "unstepped"
