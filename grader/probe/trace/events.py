@@ -137,6 +137,11 @@ STEP
     gradients empty, None or zero) and, where there are any, kept: names of those that each of these passes found there,
     so that nobody had cleared them, and lost: how many of these passes gave gradients that the next one found cleared,
     while no weight had changed in between.
+SETTINGS
+    numbers and switches of an optimizer's groups, without their learning rates (`eps`, `betas`, `nesterov`, …): at its
+    first step, and where they have changed, which is looked for at steps that tell grads and as many others: n (of the
+    step), optimizer (id), groups (for each of the first 64, settings by name: a number, true or false, or a list of
+    numbers); the first 512 of an optimizer.
 STEPPED_ON
     collectives ran within a step that told its gradients, in a hook of its optimizer or a `step` of the script's own:
     n (of the step), grads (as in STEP, as they were after that); the last one counts.
@@ -245,6 +250,7 @@ NO_SYNC = "no_sync"
 BACKWARD = "backward"
 CROSS_ENTROPIES = "cross_entropies"
 STEP = "step"
+SETTINGS = "settings"
 STEPPED_ON = "stepped_on"
 UNSTEPPED = "unstepped"
 AUDITED = "audited"
