@@ -51,7 +51,7 @@ def _apart(one: RankTrace, other: RankTrace, together: int | None) -> Iterator[A
         beside = _first_steps(other).get(number)
         if beside is None or step.grads is None or _stepped(step) != _stepped(beside):
             continue
-        told = [_told(rank, number) for rank in (one, other)]
+        told = [_settings(rank, number) for rank in (one, other)]
         # Looks are drawn by how large the parameters are: of unequal parts, the first alone are at the same steps.
         all_alike = together is None and _looks(one, number) == _looks(other, number)
         now: list[_Groups] = [(), ()]
@@ -77,7 +77,7 @@ def _looks(rank: RankTrace, optimizer: int) -> list[int]:
     return [s.n for s in rank.steps if s.optimizer == optimizer and s.grads is not None]
 
 
-def _told(rank: RankTrace, optimizer: int) -> dict[int, _Groups]:
+def _settings(rank: RankTrace, optimizer: int) -> dict[int, _Groups]:
     """Step → settings of each group; whatever a trace holds, they are what a group may have."""
     found: dict[int, _Groups] = {}
     for event in rank.events("settings"):
