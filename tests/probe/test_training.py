@@ -407,7 +407,14 @@ def test_what_an_optimizer_steps_with_is_told_at_first_and_when_it_has_changed(
     told, changed = first.events(events.SETTINGS)
     assert (told.fields["n"], changed.fields["n"], told.fields["optimizer"]) == (0, 5, 0)
     assert told.fields["groups"] == [
-        {"momentum": 0.9, "dampening": 0, "weight_decay": 0, "nesterov": False, "maximize": False}
+        {
+            "momentum": 0.9,
+            "dampening": 0,
+            "weight_decay": 0,
+            "nesterov": False,
+            "maximize": False,
+            "initial_lr": 0.1,
+        }
     ]
     assert changed.fields["groups"][0]["momentum"] == 0.5
     assert len(second.events(events.SETTINGS)) == 2

@@ -37,8 +37,7 @@ class ToldSettings:
 
 
 def _settings(group: dict[str, Any]) -> Settings:
-    # Rates are in every STEP, and schedules keep theirs (`initial_lr`, `max_lr`, …) in the group.
-    found = {name: value for name, value in group.items() if "lr" not in name and _is_setting(name, value)}
+    found = {name: value for name, value in group.items() if name != "lr" and _is_setting(name, value)}
     return dict(list(found.items())[:_MAX_SETTINGS])
 
 
