@@ -14,6 +14,7 @@ dist.init_process_group('gloo')
 net = nn.Linear(3, 4)
 x, y = torch.randn(6, 3), torch.randint(4, (6,))
 loss = F.cross_entropy(net(x), y)
+SOFT = torch.full((6, 4), 0.25)
 """
 LOSSES = {
     "as it is": ("loss", "NllLoss", "mean", 1.0),
@@ -28,6 +29,31 @@ LOSSES = {
     "a mean of their own": ("F.cross_entropy(net(x), y, reduction='none').mean() / 2", "Mean", "mean", 0.5),
     "squares": ("0.5 * F.mse_loss(net(x), torch.zeros(6, 4))", "MseLoss", "mean", 0.5),
     "two losses": ("loss + 0.1 * net.weight.square().sum()", "Add", "", 1.0),
+    "probabilities as targets": ("F.cross_entropy(net(x), SOFT)", "Sum", "sum", pytest.approx(-1 / 6)),
+    "a teacher's probabilities": (
+        "F.kl_div(net(x).log_softmax(1), SOFT, reduction='batchmean')",
+        "Sum",
+        "sum",
+        1 / 6,
+    ),
+}
+HELD = {
+    "as it is, and divided": ("loss / 4", ["loss"]),
+    "beside a penalty": ("0.5 * (loss + 3 * net.weight.square().sum())", ["loss"]),
+    "behind penalties, one after the other": (
+        "sum((p.square().sum() for _ in range(8) for p in net.parameters()), loss)",
+        ["loss"],
+    ),
+    "smoothed by torch": ("F.cross_entropy(net(x), y, label_smoothing=0.2)", ["loss"]),
+    "of each sample": ("(F.cross_entropy(net(x), y, reduction='none') * torch.rand(6)).sum()", ["loss"]),
+    "of some samples": ("F.cross_entropy(net(x), y.index_fill(0, torch.tensor([1]), -100))", ["some"]),
+    "two, mixed": (
+        "0.3 * F.cross_entropy(net(x), y) + 0.7 * F.cross_entropy(net(x), y.flip(0))",
+        ["loss", "other"],
+    ),
+    "none": ("F.cross_entropy(net(x), SOFT)", None),
+    "none, of squares": ("net(x).square().mean()", None),
+    "packed by the script": ("packed()", None),
 }
 
 
@@ -38,6 +64,31 @@ def test_a_loss_tells_what_it_was_made_of(ranks: Callable[..., Ran], loss: str) 
     (told,) = ran.events("backward")
     assert [told.fields[name] for name in ("function", "reduction", "factor")] == expected
     assert not ran.ranks[0].problems
+    assert not ran.events("unsupported")
+
+
+@pytest.mark.parametrize("loss", HELD)
+def test_the_cross_entropies_in_a_loss_are_told_as_they_are(ranks: Callable[..., Ran], loss: str) -> None:
+    text, expected = HELD[loss]
+    script = f"""
+def packed():
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        return F.cross_entropy(net(x), y)
+whole = {text}
+with torch.no_grad():
+    told = {{"loss": loss, "other": F.cross_entropy(net(x), y.flip(0))}}
+    told["some"] = F.cross_entropy(net(x)[[0, 2, 3, 4, 5]], y[[0, 2, 3, 4, 5]])
+    print(*(told[name].item() for name in {expected or []!r}))
+for _ in range(2):
+    whole.backward(retain_graph=True)
+dist.destroy_process_group()
+"""
+    ran = ranks(START + script, nproc=1)
+    expected_means = [float(one) for one in ran.stdout[0].split()]
+    means = [event.fields["means"] for event in ran.events("cross_entropies")]
+    assert means == ([pytest.approx(expected_means, rel=1e-5)] * 2 if expected else [])
+    assert {event.fields["n"] for event in ran.events("cross_entropies")} <= {0}
+    assert not ran.events("unsupported")
 
 
 @pytest.mark.parametrize(

@@ -399,3 +399,24 @@ def test_no_step_is_one_in_evaluation_mode(ranks: Callable[..., Ran], modes: dic
     ran = ranks(in_epochs(**modes))
     assert not any(step.evaluation_mode for step in ran.ranks[0].steps)
     assert ran.events(events.TRAINED_IN_EVALUATION) == ()
+
+
+def test_what_an_optimizer_steps_with_is_told_at_first_and_when_it_has_changed(
+    ranks: Callable[..., Ran],
+) -> None:
+    train = PLAIN + "; optimizer.param_groups[0]['momentum'] = 0.9 if n < 4 else 0.5"
+    first, second = ranks(TRAIN.format(wrap="model = DDP(net)", train=train)).ranks
+    told, changed = first.events(events.SETTINGS)
+    assert (told.fields["n"], changed.fields["n"], told.fields["optimizer"]) == (0, 5, 0)
+    assert told.fields["groups"] == [
+        {
+            "momentum": 0.9,
+            "dampening": 0,
+            "weight_decay": 0,
+            "nesterov": False,
+            "maximize": False,
+            "initial_lr": 0.1,
+        }
+    ]
+    assert changed.fields["groups"][0]["momentum"] == 0.5
+    assert len(second.events(events.SETTINGS)) == 2

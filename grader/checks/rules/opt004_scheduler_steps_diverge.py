@@ -1,12 +1,13 @@
-"""Ranks step with different learning rates.
+"""Ranks step with different learning rates, or other settings.
 
 ## What it finds
 Optimizers whose learning rates differ between ranks at the same step, as after a schedule that each rank steers by a
-metric or a clock of its own.
+metric or a clock of its own; and those whose other settings do (`momentum`, `betas`, `eps`, `weight_decay`, …).
 
 ## Why it matters
 DDP makes gradients equal, not steps. Where one rank lowers its rate and another does not, equal gradients move the
-weights differently, and from then on the replicas are different models that average gradients of each other.
+weights differently, and from then on the replicas are different models that average gradients of each other. Of a model
+in shards, each rank then trains its part by other rules.
 
 ## Example
 ```python
@@ -62,7 +63,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by the learning rates that all ranks stepped with, step by step. In the source, as hints: a
+In the run, by the learning rates that all ranks stepped with, step by step, and by the optimizers' other settings, at
+the first step and wherever they have changed; only where ranks step the same parameters, or each its part of them. In
+the source, as hints: a
 `ReduceLROnPlateau` that is told a number counted over a rank's own share; and a rate that the script sets, or a
 function of its schedule returns, from this rank's own clock, from its own samples, or on some ranks only.
 """
@@ -84,6 +87,7 @@ from grader.checks.source.optimisation.rate_causes import (
     ONE_RATE,
     rates_apart,
     rates_under_tests,
+    setting_of_the_rank,
     values_of_own,
 )
 from grader.checks.source.script import UNKNOWN, Script
@@ -93,6 +97,7 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.optimisation.apart_settings import ApartSetting
     from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
@@ -190,8 +195,9 @@ def _inside(script: Script, node: ast.AST, loop: ast.AST) -> bool:
 
 
 def check_run(evidence: Evidence) -> Observation:
-    """Flag steps at which ranks had different rates."""
-    from grader.checks.run.models.replica_comparison import sharded
+    """Flag steps at which ranks had different rates, or other settings."""
+    from grader.checks.run.models.replica_comparison import in_parts_by_hand, sharded
+    from grader.checks.run.optimisation.apart_settings import apart_setting
     from grader.checks.run.optimisation.learning_rates import same
     from grader.checks.run.optimisation.step_moments import first_apart
     from grader.model.run import Ending
@@ -214,6 +220,9 @@ def check_run(evidence: Evidence) -> Observation:
             alike = (step.optimizer, step.kind, len(step.lr)) == (other.optimizer, other.kind, len(other.lr))
             if alike and not same(step.lr, other.lr):
                 return flagged(_hit(evidence.script, first, rank, compared - 1))
+    apart = None if in_parts_by_hand(evidence.trace) else apart_setting(ranks, together)
+    if apart is not None:
+        return flagged(_hit_of_setting(evidence.script, apart))
     if together is not None:
         return not_observable(
             f"From step {together} on ranks took their steps in different iterations, so that equal numbers are not "
@@ -244,6 +253,29 @@ def _hit(script: Script, first: RankTrace, other: RankTrace, at: int) -> Hit:
         details={"step": a.n, "rates": {str(first.rank): list(a.lr), str(other.rank): list(b.lr)}},
         fix=cause.fix,
     )
+
+
+def _hit_of_setting(script: Script, apart: ApartSetting) -> Hit:
+    from grader.checks.run.optimisation.learning_rates import optimizer_places
+
+    cause = setting_of_the_rank(script, apart.name)
+    (a, b), (x, y) = apart.ranks, map(_written, apart.values)
+    return Hit(
+        message=f"At step {apart.step.n} rank {a} stepped with `{apart.name}` {x} and rank {b} with {y}."
+        f"{cause.says and f' {cause.says}'} Equal gradients then move the weights of each rank in another way, and of "
+        "a model in shards each part is trained by other rules.",
+        hint=cause.hint,
+        where=lines(script, cause.nodes) or optimizer_places(script) or place(apart.step.site),
+        ranks=apart.ranks,
+        details={"step": apart.step.n, "setting": apart.name, "values": list(apart.values)},
+        fix=cause.fix,
+    )
+
+
+def _written(value: object) -> str:
+    if isinstance(value, list):
+        return f"({', '.join(map(_written, value))})"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _cause(script: Script, plateau: bool) -> CauseInText:

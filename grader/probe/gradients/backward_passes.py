@@ -74,13 +74,15 @@ def _backward(tensors: Any) -> None:
     if is_sharded(tensor):
         tensor = tensor._local_tensor  # to ask the whole for its value might take a collective
     _note_loss(tensor)
+    loss_origins.tell_cross_entropies(tensor)
     if counters.backwards <= _MAX_BACKWARDS:
-        made = loss_origins.origin(tensor)
+        made = loss_origins.origin(tensor) or {}
         given = hasattr(tensor, "numel") and tensor.numel() != 1
         last_site = code_locations.here()
         writer.write(events.BACKWARD, loss=counters.loss, site=last_site, given=given, **made)
 
 
+@guarded("loss", values=True)
 def _note_loss(tensor: Any) -> None:
     global _unscaled
     if not hasattr(tensor, "numel") or tensor.numel() != 1:

@@ -1,19 +1,37 @@
 """What a loss is made of, as autograd wrote it down: its function, how that reduces, and what it was multiplied by.
 
-Follows a scalar's graph from its end up to the first node that is no multiplication by a constant. Reads what the graph
-has saved; computes nothing.
+Follows a scalar's graph from its end up to the first node that is no multiplication by a constant; and, at some steps,
+on to the cross entropies with labels that it holds, whatever was added to them. Reads what the graph has saved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
+from grader.probe.hooks import sampling
+from grader.probe.hooks.counters import counters
+from grader.probe.hooks.patches import guarded
+from grader.probe.steps import device_steps
+from grader.probe.steps.step_events import EVERY, FIRST_SAMPLED
+from grader.probe.trace import events
+from grader.probe.trace.writer import writer
+
 _MAX_NODES = 16
+_MAX_SEARCHED = 256
+"""Nodes from a loss on, in which cross entropies are looked for: sums of some losses, and of a penalty for each
+parameter."""
+_MAX_TERMS = 8
 _REDUCTIONS = ("none", "mean", "sum")
 _PASSED = ("View", "Reshape", "Squeeze", "ToCopy", "Clone", "Alias", "Unsqueeze", "Expand")
 _MEANS = {"Mean": "mean", "Sum": "sum"}
+_looks = sampling.SampledSteps(EVERY)
+_pending: tuple[int, Any] | None = None
+"""Step and values that a device is still computing: told with the next ones, when they have long been there."""
 
 
+@guarded("loss origin", values=True)
 def origin(tensor: Any) -> dict[str, Any]:
     """Fields of a BACKWARD event from `function` on; none for what is no scalar of a graph."""
     node = getattr(tensor, "grad_fn", None)
@@ -61,6 +79,70 @@ def _constant(node: Any) -> float | None:
     """What a multiplication or division multiplies by, where that is one number and needs no gradient."""
     for name in ("_saved_other", "_saved_self"):
         value = getattr(node, name, None)
+        if isinstance(value, int | float):  # torch's own divisions, by the size of a batch
+            return float(value)
         if value is not None:
             return float(value.item()) if value.numel() == 1 and not value.requires_grad else None
     return None
+
+
+@guarded("cross entropies", values=True)
+def tell_cross_entropies(tensor: Any) -> None:
+    """Tell the cross entropies in a loss, at the steps that are looked at."""
+    global _pending
+    step = counters.steps
+    if step >= FIRST_SAMPLED and (step < _looks.next or not _looks.at(step)):
+        return
+    node = getattr(tensor, "grad_fn", None)
+    if node is None or tensor.numel() != 1:
+        return
+    if _pending is not None:
+        before, _pending = _pending, None
+        _tell(*before)
+    means = _cross_entropies(node)
+    if means is None:
+        return
+    if device_steps.on_device(means):
+        _pending = (step, means)
+    else:
+        _tell(step, means)
+
+
+def _tell(step: int, means: Any) -> None:
+    writer.write(events.CROSS_ENTROPIES, n=step, means=means.tolist())
+
+
+def _cross_entropies(loss: Any) -> Any:
+    """The mean over the batch of each cross entropy with labels that a loss is a sum of; None without any."""
+    import torch
+
+    with torch.no_grad():
+        terms = [_mean(node) for node in islice(_label_losses(loss), _MAX_TERMS)]
+        return torch.stack(terms) if terms else None
+
+
+def _mean(node: Any) -> Any:
+    """The mean over the batch of what one node made: as if nothing weighted samples or classes, and nothing summed."""
+    import torch
+    from torch.nn import functional as F
+
+    ignored = node._saved_ignore_index
+    ignored -= (ignored >> 63) << 64  # torch gives it without its sign
+    saved = torch._C.TensorBase.detach(node._saved_self)
+    return F.nll_loss(saved, node._saved_target, ignore_index=ignored).float()
+
+
+def _label_losses(loss: Any) -> Iterator[Any]:
+    """Nodes of a loss's graph that compare with labels, from its end on, none behind another."""
+    waiting, met = [loss], {loss}
+    for number, node in enumerate(waiting):
+        if number >= _MAX_SEARCHED:
+            return
+        if node.name() == "NllLossBackward0":
+            # Who packs what is saved (a checkpoint, an offload) would have to compute it again or fetch it.
+            if getattr(node._raw_saved_self, "unpack_hook", None) is None:
+                yield node
+        else:
+            behind = {one: None for one, _ in node.next_functions if one is not None and one not in met}
+            waiting += behind
+            met.update(behind)

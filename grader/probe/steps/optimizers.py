@@ -24,6 +24,7 @@ from grader.probe.models.layouts import report_placements
 from grader.probe.models.parameter_changes import report_parameter_changes
 from grader.probe.models.tracked_models import TrackedModel
 from grader.probe.steps import audited_steps, device_steps
+from grader.probe.steps.optimizer_settings import ToldSettings
 from grader.probe.steps.step_events import EVERY, FIRST_SAMPLED, next_id, stepped, write_step
 from grader.probe.steps.weight_looks import WeightLooks
 from grader.probe.trace import events
@@ -41,7 +42,7 @@ class _Optimizer:
         chosen: fingerprinted parameters with their positions; names: theirs.
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
             nothing but the parameters; looks: which ones.
-        weights: looks at them.
+        weights: looks at them. settings: what is told of its groups.
         told: the last step whose gradients were told; sequence: collectives of the default group at that time.
         watch: what backward passes find of a fingerprinted step's gradients, until the next step.
         own: what backward passes give, where the next step is fingerprinted.
@@ -52,7 +53,7 @@ class _Optimizer:
 
     __slots__ = (
         "_lr", "_lrs", "beside", "chosen", "closure", "every", "head", "id", "looks", "models", "names", "own",
-        "owners", "seconds", "sequence", "steps", "told", "watch", "weights",
+        "owners", "seconds", "sequence", "settings", "steps", "told", "watch", "weights",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -84,6 +85,7 @@ class _Optimizer:
         self.every = EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
         self.looks = sampling.SampledSteps(self.every)
         self.weights = WeightLooks([p for _, p in self.chosen], self.names, named, self.every)
+        self.settings = ToldSettings()
         report_placements(number, params, self.names, [p for _, p in self.chosen])
 
     def lr(self, optimizer: Any, sampled: bool) -> str:
@@ -176,8 +178,10 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
     if not (known.beside or known.closure):
         audited_steps.begin(counters.steps, known.models)
     write_step(known, t, known.lr(optimizer, sampled), more, asleep=asleep)
-    if not known.beside and (sampled or known.weights.unannounced(count)):
-        known.weights.after(counters.steps - 1, optimizer)
+    if sampled or known.weights.unannounced(count):
+        known.settings.look(optimizer, known.id, counters.steps - 1)
+        if not known.beside:
+            known.weights.after(counters.steps - 1, optimizer)
     if not sampled:
         return
     known.told, known.sequence = counters.steps - 1, process_groups.sequence()

@@ -114,6 +114,10 @@ BACKWARD
     that made the loss: `NllLoss`), reduction (`mean`, `sum` or ""), factor (what it was multiplied by since), summed
     (ranks over which a collective of the graph adds it up, in both directions; absent for 1), given (true where it
     began with gradients that the script gave, as in a pipeline's stages); the first 8 (later losses are in STEP).
+CROSS_ENTROPIES
+    at backward passes of the first 8 steps, and of one in 32 drawn by lot (more while the run is young): n (optimizer
+    steps so far), means (of each cross entropy with labels that the loss is a sum of, over the batch and as it is,
+    whatever it was multiplied by; at most 8). Not there where the loss holds none.
 STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
     optimizer, seen when they are next used), lr (list, one per group), samples (fed to models in training since the
@@ -138,6 +142,11 @@ STEP
     gradients empty, None or zero) and, where there are any, kept: names of those that each of these passes found there,
     so that nobody had cleared them, and lost: how many of these passes gave gradients that the next one found cleared,
     while no weight had changed in between.
+SETTINGS
+    numbers and switches of an optimizer's groups, without their learning rates (`eps`, `betas`, `nesterov`, …): at its
+    first step, and where they have changed, which is looked for at steps that tell grads and as many others: n (of the
+    step), optimizer (id), groups (for each of the first 64, settings by name: a number, true or false, or a list of
+    numbers); the first 512 of an optimizer.
 STEPPED_ON
     collectives ran within a step that told its gradients, in a hook of its optimizer or a `step` of the script's own:
     n (of the step), grads (as in STEP, as they were after that); the last one counts.
@@ -245,7 +254,9 @@ TRAINED_IN_EVALUATION = "trained_in_evaluation"
 UNHELD = "unheld"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"
+CROSS_ENTROPIES = "cross_entropies"
 STEP = "step"
+SETTINGS = "settings"
 STEPPED_ON = "stepped_on"
 UNSTEPPED = "unstepped"
 AUDITED = "audited"

@@ -387,6 +387,80 @@ def test_rates_that_part(tell: Any) -> None:
     assert look.hits[0].where[0].line == 14
 
 
+OWN_EPS = """import torch
+import torch.distributed as dist
+
+rank = dist.get_rank()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1, eps=damping(model, rank))
+"""
+
+
+def settled(
+    tell: Any, *told: dict[int, dict[str, Any]], names: tuple[str, ...] = ("a", "b"), text: str = ""
+) -> Any:
+    """What is said of ranks whose optimizers had these settings from these steps on, each over its parameter."""
+    story = tell.Story()
+    story.text = text or "import torch\noptimizer = torch.optim.Adam(model.parameters())\n"
+    for rank, looks in enumerate(told):
+        for _ in range(6):
+            story.step(rank, None, kind="Adam")
+            r = story.ranks[rank]
+            r.fields["steps"][-1] = replace(r.fields["steps"][-1], grads=(1.0,), grad_names=(names[rank],))
+        for n, settings in looks.items():
+            story.ranks[rank].event("settings", n=n, optimizer=0, groups=[settings])
+    return story.observation("OPT004")
+
+
+def test_a_setting_that_each_rank_has_for_itself(tell: Any) -> None:
+    look = settled(tell, {0: {"eps": 1e-8}}, {0: {"eps": 86.0}}, names=("a", "a"), text=OWN_EPS)
+    (hit,) = look.hits
+    assert "At step 0 rank 0 stepped with `eps` 1e-08 and rank 1 with 86." in hit.message
+    assert "`train.py:5` makes `eps` of the rank: `damping(model, rank)`" in hit.message
+    assert [place.line for place in hit.where] == [5]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({0: {"betas": [0.9, 0.999]}}, {0: {"betas": [0.9, 0.9]}}, id="one of two numbers"),
+        pytest.param({0: {"momentum": 0}}, {0: {"momentum": 0.9}}, id="none on one rank"),
+        pytest.param({0: {"maximize": False}}, {0: {"maximize": True}}, id="a switch"),
+        pytest.param({0: {"trust": 0.001}}, {0: {"trust": 1.0}}, id="of an optimizer of the script's own"),
+        pytest.param({0: {"eps": 1e-8}, 4: {"eps": 86.0}}, {0: {"eps": 1e-8}}, id="later"),
+    ],
+)
+def test_settings_that_part(tell: Any, one: dict[int, Any], other: dict[int, Any]) -> None:
+    look = settled(tell, one, other, names=("a", "a"))
+    assert look.state is FLAGGED
+    assert look.hits[0].where[0].line == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "names"),
+    [
+        pytest.param({0: {"betas": [0.9, 0.999]}}, {0: {"betas": [0.9, 0.999]}}, ("a", "a"), id="equal"),
+        pytest.param(
+            {0: {"weight_decay": 0.1}}, {0: {"weight_decay": 0}}, ("a", "b"), id="of other parameters"
+        ),
+        pytest.param(
+            {0: {"d": 1.0}, 3: {"d": 2.0}}, {0: {"d": 1.0}, 3: {"d": 3.0}}, ("a", "a"), id="what it counts"
+        ),
+        pytest.param(
+            {0: {"momentum": 0.9}, 3: {"momentum": 0.85}},
+            {0: {"momentum": 0.9}, 3: {"momentum": 0.85}},
+            ("a", "a"),
+            id="a cycle",
+        ),
+        pytest.param({0: {"eps": 1e-8}}, {}, ("a", "a"), id="one rank told none"),
+        pytest.param({0: "?"}, {0: {"eps": ["?"]}}, ("a", "a"), id="nonsense"),
+    ],
+)
+def test_settings_that_may_be_so(
+    tell: Any, one: dict[int, Any], other: dict[int, Any], names: tuple[str, str]
+) -> None:
+    assert settled(tell, one, other, names=names).state is CLEAN
+
+
 ONE_RANKS_SUM = """import torch
 import torch.distributed as dist
 

@@ -493,16 +493,48 @@ def test_a_data_set_that_hands_out_half_of_its_samples_twice_holds_the_run(tell:
     assert "only 48 of the samples" in observation.hits[0].message
 
 
-def test_only_ten_classes_have_a_loss_that_training_begins_with(tell: Any) -> None:
-    seen = tell.honest(epochs=4).evidence()
-    ranks = tuple(replace(r, steps=tuple(replace(s, loss=0.1) for s in r.steps)) for r in seen.trace.ranks)
+def learning(tell: Any, *means: list[float]) -> Any:
+    """An honest run whose losses held these cross entropies at the steps looked at, and whose weights know the task."""
+    story = tell.honest(epochs=4)
+    for r in story.ranks:
+        for n, told in enumerate(means):
+            r.event("cross_entropies", n=n, means=told)
     scored = Evaluation(None, hidden={"accuracy": 0.9, "loss": 0.05}, validation={"accuracy": 0.9})
-    known = replace(seen, trace=replace(seen.trace, ranks=ranks), evaluation=scored)
+    return replace(story.evidence(), evaluation=scored)
+
+
+def test_only_ten_classes_have_a_loss_that_training_begins_with(tell: Any) -> None:
+    known = learning(tell, *[[0.1]] * 8)
     assert "training began with weights that had been trained before" in unlearned(known)
     assert unlearned(replace(known, has_images=False)) == "", (
         "the squared errors of a forecast may be as small"
     )
     assert unlearned(replace(known, metrics=(replace(ACCURACY, share=False),))) == ""
+
+
+@pytest.mark.parametrize(
+    ("means", "odd"),
+    [
+        pytest.param(
+            [[2.3], [2.2], [2.3], [2.25], [2.3], [2.2], [2.3], [2.2]], True, id="nothing was learned"
+        ),
+        pytest.param([[2.3], [2.0], [1.5], [1.0], [0.7], [0.4], [0.2], [0.1]], False, id="it fell"),
+        pytest.param(
+            [[2.3, 2.3], [1.5, 2.9], [3.1, 1.0]] + [[0.5, 3.5], [4.0, 0.4]] * 3, False, id="of mixed samples"
+        ),
+        pytest.param(
+            [[0.3, 2.3], [0.3, 1.9], [0.3, 1.0]] + [[0.3, 0.2]] * 6, False, id="another one is small"
+        ),
+        pytest.param([], False, id="there are none: soft targets, squares"),
+        pytest.param([[], [0.2], [0.2], [0.2], [0.2], [0.2], [0.2]], False, id="not from the first step on"),
+        pytest.param([[2.3], [2.3], [2.3]], False, id="too few looks"),
+    ],
+)
+def test_weights_are_held_against_the_cross_entropies_alone(
+    tell: Any, means: list[list[float]], odd: bool
+) -> None:
+    """The loss of all of these stays at 1.0 throughout: a penalty or a teacher's doubts may keep it there."""
+    assert bool(unlearned(learning(tell, *means))) is odd
 
 
 @pytest.mark.parametrize(("late", "held"), [(1, False), (3, True)])

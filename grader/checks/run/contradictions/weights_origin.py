@@ -6,8 +6,8 @@ Sentences for staff about what honest training cannot look like; "" where nothin
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
 
@@ -19,13 +19,11 @@ UNTRAINED_LOSS = math.log(10)
 """Mean cross entropy of a network that knows nothing of ten classes."""
 UNEXPLAINED = 0.5
 """How much less the training loss may have fallen than the scored one, as shares of where they began: augmentation,
-dropout and smoothed labels keep a training loss up, by 0.3 where they are strong."""
+dropout and mixed samples keep a training loss up, by 0.3 where they are strong."""
 TRAINED = 0.2
 """Share of an untrained network's loss below which no training begins."""
-_SCALED = re.compile(r"\bloss(?:es)?\s*[/*]|\)\s*/\s*[\w.()]+\s*(?:#.*)?$", re.MULTILINE)
-_WINDOW = 8
-_FIRST = 3
-_FEWEST_STEPS = 6
+_FEW = 3
+_FEWEST_LOOKS = 6
 SAME_SAMPLES = 0.3
 """Share of samples that two ranks may have in common where their indices have none; copies in the data are rarer."""
 FEW_SAMPLES = 0.85
@@ -41,50 +39,54 @@ def unlearned(evidence: Evidence) -> str:
     scored = (
         evidence.evaluation.hidden.get("loss") if classifies and evidence.evaluation is not None else None
     )
-    ranks = evidence.trace.trainers
-    if scored is None or scored <= 0 or not ranks:
+    curves = [_Learning.of(rank) for rank in evidence.trace.trainers]
+    known = [curve for curve in curves if curve is not None]
+    if scored is None or scored <= 0 or not known or len(known) < len(curves):
         return ""
-    if all(_trained_before(rank, 0.5 * scored if _scales_loss(evidence) else 0.0) for rank in ranks):
-        first = ranks[0].steps[0].loss or 0.0
+    if all(curve.first < TRAINED * UNTRAINED_LOSS for curve in known):
         return (
-            f"The loss was {first:.2f} at the first step, where a network that knows nothing has one of "
-            f"{UNTRAINED_LOSS:.1f}: training began with weights that had been trained before."
+            f"The cross entropy was {known[0].first:.2f} at the first steps, where a network that knows nothing has "
+            f"one of {UNTRAINED_LOSS:.1f}: training began with weights that had been trained before."
         )
-    left = min(_left(rank) for rank in ranks)
+    left = min(curve.lowest / curve.first for curve in known)
     if left <= scored / UNTRAINED_LOSS + UNEXPLAINED:
         return ""
     return (
         f"The scored weights have a loss of {scored:.2f} on the hidden split, {scored / UNTRAINED_LOSS:.0%} of an "
-        f"untrained network's, but in training the loss never fell below {left:.0%} of where it began: these steps "
-        "did not make them."
+        f"untrained network's, but in training the cross entropy never fell below {left:.0%} of where it began: these "
+        "steps did not make them."
     )
 
 
-def _left(rank: RankTrace) -> float:
-    """The lowest training loss as a share of the first; 0 where it is not known."""
-    first, lowest = _first_and_lowest(rank)
-    return lowest / first if first > 0 else 0.0
+@dataclass(frozen=True, slots=True)
+class _Learning:
+    """Cross entropies with labels that a rank's losses held, as means over its batches.
 
+    What else a loss is made of says nothing of what a network knows: a penalty begins anywhere and may stay there, and
+    so may what is left of a teacher's doubts, or of squares.
 
-def _trained_before(rank: RankTrace, at_least: float) -> bool:
-    """A first loss that only a trained network has, and training that did not end below `at_least`."""
-    first, lowest = _first_and_lowest(rank)
-    parts = max((step.backwards or 1 for step in rank.steps[:_FIRST]), default=1)
-    return 0 < first * parts < TRAINED * UNTRAINED_LOSS and lowest >= at_least
+    Attributes:
+        first: of the first steps, the largest of several. lowest: of a few looks in a row, the smallest of several.
+    """
 
+    first: float
+    lowest: float
 
-def _scales_loss(evidence: Evidence) -> bool:
-    """Where the text divides a loss, small ones mean little: only one that ends near the scored one was not divided."""
-    return any(_SCALED.search(file.text) for file in evidence.script.submission.files)
-
-
-def _first_and_lowest(rank: RankTrace) -> tuple[float, float]:
-    """The loss of the first steps, and the lowest of a few in a row; zeros where losses are not known."""
-    losses = [step.loss for step in rank.steps if step.loss is not None and step.optimizer == 0]
-    if len(losses) < max(_FEWEST_STEPS, len(rank.steps)) or not all(map(math.isfinite, losses)):
-        return 0.0, 0.0
-    window = min(_WINDOW, len(losses) // 2)
-    return fmean(losses[:_FIRST]), min(fmean(losses[n : n + window]) for n in range(len(losses) - window + 1))
+    @classmethod
+    def of(cls, rank: RankTrace) -> _Learning | None:
+        """None where losses held none from the first step on, or too few steps were looked at."""
+        looks: dict[int, list[float]] = defaultdict(list)
+        for event in rank.events("cross_entropies"):
+            means = event.fields.get("means")
+            n = event.fields.get("n")
+            if isinstance(n, int) and isinstance(means, list):
+                looks[n] += [one for one in means if isinstance(one, float) and math.isfinite(one)]
+        told = [means for _, means in sorted(looks.items()) if means]
+        if len(told) < _FEWEST_LOOKS or not looks.get(0) or any(step.optimizer for step in rank.steps):
+            return None
+        first, smallest = fmean(map(max, told[:_FEW])), [min(means) for means in told]
+        lowest = min(fmean(smallest[n : n + _FEW]) for n in range(len(smallest) - _FEW + 1))
+        return cls(first, lowest) if first > 0 else None
 
 
 def foreign_samples(evidence: Evidence) -> str:

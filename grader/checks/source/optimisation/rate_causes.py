@@ -54,17 +54,32 @@ def _made_of_the_rank(script: Script) -> Iterator[CauseInText]:
     yield from (_of_the_rank(script, value) for _, value in set_by_hand(script) if names_rank(script, value))
 
 
-def options_of_the_rank(script: Script) -> Iterator[CauseInText]:
-    """Arguments of schedules and optimizers that are made of the rank, in the call or where a name got its value."""
+def options_of_the_rank(script: Script, only: str = "") -> Iterator[CauseInText]:
+    """Arguments of schedules and optimizers that are made of the rank, in the call or where a name got its value.
+
+    Args:
+        only: the name of an argument; empty for all.
+    """
     for _, call in script.calls_under("torch.optim."):
         given = [("", a) for a in call.args] + [(k.arg or "", k.value) for k in call.keywords]
         for number, (name, value) in enumerate(given):
+            if only and name != only:
+                continue
             made = [o for o in script.values.origins(value) if isinstance(o, ast.BinOp | ast.IfExp)]
             told = [o for o in made if (number or name) and name != "params" and names_rank(script, o)]
             if told:
                 yield from (_of_the_rank(script, o, name) for o in told)
             elif names_rank(script, value):
                 yield _of_the_rank(script, value, name)
+
+
+def setting_of_the_rank(script: Script, name: str) -> CauseInText:
+    """What makes an optimizer's setting of the rank; without a line where the text does not show it."""
+    return next(options_of_the_rank(script, name), None) or CauseInText(
+        (),
+        "",
+        f"Give the optimizer of every rank the same `{name}`: a number that does not depend on the rank.",
+    )
 
 
 def _of_the_rank(script: Script, given: ast.expr, option: str = "") -> CauseInText:
@@ -76,7 +91,7 @@ def _of_the_rank(script: Script, given: ast.expr, option: str = "") -> CauseInTe
         (given,),
         f"{script.at(given)} makes {made} of the rank: {script.quote(given)}.",
         f"Give every rank one {what}: take the rank out of {script.quote(given)} at {script.at(given)}.{world}",
-        _without_rank(script, given),
+        _without_rank(script, given, what),
     )
 
 
@@ -213,7 +228,7 @@ def rates_given(script: Script) -> Iterator[tuple[ast.AST, ast.expr]]:
             yield call, given
 
 
-def _without_rank(script: Script, rate: ast.expr) -> Fix | None:
+def _without_rank(script: Script, rate: ast.expr, what: str) -> Fix | None:
     """`lr * (rank + 1)` without the factor that is made of the rank."""
     if not is_scaled(rate):
         return None
@@ -222,4 +237,4 @@ def _without_rank(script: Script, rate: ast.expr) -> Fix | None:
         return None
     edits = Edits(script)
     edits.replace(rate, edits.text(kept[0]))
-    return edits.fix("Gives every rank the same rate.")
+    return edits.fix(f"Gives every rank the same {what}.")
