@@ -9,6 +9,26 @@ FEW = 0.2
 
 
 @dataclass(frozen=True, slots=True)
+class CountedSample:
+    """What one sample counted for in a step that was taken again.
+
+    Attributes:
+        rank: that drew it. index: in the training set; place: in what the rank drew for the step.
+        label: as prepared for this attempt.
+        weight: of its gradient in what was stepped on, as a multiple of what it has where all samples of its rank count
+            alike; next to 0: nothing was learnt of it.
+        loss: its cross-entropy before the step.
+    """
+
+    rank: int
+    index: int
+    place: int
+    label: int
+    weight: float
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
 class AuditedStep:
     """One optimizer step, taken again with the weights that it was taken with and the data set's own samples.
 
@@ -18,6 +38,8 @@ class AuditedStep:
         fair: by rank, what it would be if every sample counted alike.
         unexplained: size of what comes of none of them, as a share of the whole: 0.01 where nothing is changed at
             random; augmentation and dropout leave a third, sometimes more.
+        samples: those of which it can be told what they counted for; none where ranks' means explain the step, or
+            samples, whatever they count for, do not.
     """
 
     n: int
@@ -25,3 +47,4 @@ class AuditedStep:
     shares: tuple[float, ...]
     fair: tuple[float, ...]
     unexplained: float
+    samples: tuple[CountedSample, ...] = ()

@@ -31,11 +31,14 @@ class Answer:
         share: how much of it is right, 0–1; None where that cannot be told here.
         said: one sentence with the numbers.
         file: the file it is about, "" for several.
+        brought: by column of that file, times of other runs, which this one can't have measured: the script has to
+            know them from somewhere else.
     """
 
     share: float | None
     said: str
     file: str = ""
+    brought: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 class Change(StrEnum):

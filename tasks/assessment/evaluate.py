@@ -90,7 +90,9 @@ def examine(left: dict[str, Any], run: RunAccount) -> dict[str, tuple[float | No
     rows = left.get("runs.csv")
     if rows is None:
         return {}
-    answers = {"comparison": (*_comparison(rows, run), "runs.csv")}
+    answers: dict[str, tuple[Any, ...]] = {
+        "comparison": (*_comparison(rows, run), "runs.csv", _brought(rows, run))
+    }
     if "answers.csv" in left:
         answers["reading"] = (*_reading(rows, left["answers.csv"][0]), "answers.csv")
     return answers
@@ -112,6 +114,14 @@ def _comparison(rows: list[Row], run: RunAccount) -> tuple[float | None, str]:
     if wrong_table := _impossible(rows, own, run) or _too_few(rows):
         return 0.5, wrong_table
     return 1.0, f"{len(rows)} runs that can be compared, and row {own + 1} is this one."
+
+
+def _brought(rows: list[Row], run: RunAccount) -> dict[str, list[float]]:
+    """Times of the rows that are not this run; none where it made more passes than its own row tells of."""
+    own = _own(rows, run)
+    if own is None or run.get("samples", 0.0) > (rows[own]["epochs"] + _EPOCHS) * run["num_train"]:
+        return {}
+    return {"seconds": [row["seconds"] for number, row in enumerate(rows) if number != own]}
 
 
 def _batches(run: RunAccount) -> set[int]:

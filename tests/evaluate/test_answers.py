@@ -53,6 +53,24 @@ def test_an_answer_earns_its_share_and_gates(
     assert "3 of 4 rows are right." in item.reason
 
 
+def test_a_result_that_only_the_text_shows_to_be_invented_earns_nothing() -> None:
+    found = Finding(
+        code="EVAL010",
+        severity=Severity.WARNING,
+        evidence=EvidenceKind.EVALUATION,
+        message="Its rows are worked out of this run's times.",
+        details={"answers": {"table": 0.0}},
+    )
+    record = RunRecord(
+        "process", "fork", False, 1, Ending.COMPLETED, "It ended.", 2.0, 60.0, (rank(0, 1.0),), ()
+    )
+    run = evidence(record=record, evaluation=answered(1.0), trace=Trace(()))
+    task = replace(TASK, profiles=(replace(CPU, nproc_per_node=1),))
+    item = score(run, task, (found,), ()).rubric[0]
+    assert (item.earned, item.state, item.codes) == (0, ItemState.LOST, ("EVAL010",))
+    assert item.reason.startswith(found.message)
+
+
 def test_what_the_task_cannot_tell_is_a_persons_to_decide() -> None:
     verdict, item, _ = judged(answered(None))
     assert (verdict, item.earned, item.points, item.not_seen) == (Verdict.HELD, 0, 100, 100)

@@ -204,3 +204,60 @@ def test_events_out_of_place_are_passed_over(tmp_path: Path) -> None:
     )
     ((step,), _) = told_by(3, trace)
     assert (step["n"], step["by"], step["weights"], step["gradients"]) == (5, 3, [["AAA=", "AAI="]], ["AAE="])
+
+
+# ---- what single samples counted for -----------------------------------------------------------------------------
+
+
+def weighted(course: Course, drawn: Sequence[int], weights: Sequence[float]) -> list[Tensor]:
+    """Gradients of a batch whose samples have such weights."""
+    course.network.zero_grad()
+    losses = F.cross_entropy(course.network(course.images[drawn]), course.labels[drawn], reduction="none")
+    (losses * torch.tensor(weights)).mean().backward()
+    return [p.grad.clone() for p in course.network.parameters() if p.grad is not None]
+
+
+def test_weights_of_single_samples_are_read_off(course: Course) -> None:
+    drawn = draw(2)
+    weights = [[2.0 * (index % 2) + 0.1 * (index % 3) for index in one] for one in drawn]
+    gradients = mean([weighted(course, one, w) for one, w in zip(drawn, weights, strict=True)], [1, 1])
+    found = course.audited(course.told(gradients, [[[one]] for one in drawn]))
+    assert found is not None
+    told = {(one["rank"], one["index"]): one for one in found["samples"]}
+    assert len(told) > SIZE
+    for rank, (of_rank, given) in enumerate(zip(drawn, weights, strict=True)):
+        for place, (index, weight) in enumerate(zip(of_rank, given, strict=True)):
+            if one := told.get((rank, index)):
+                assert one["weight"] == pytest.approx(weight / (sum(given) / SIZE), abs=0.25)
+                assert (one["weight"] < 0.05) == (weight == 0) or weight == pytest.approx(0.1)
+                assert (one["place"], one["label"]) == (place, int(course.labels[index]))
+                assert one["loss"] > 0
+
+
+def test_samples_are_not_asked_for_where_they_count_alike_or_explain_nothing(course: Course) -> None:
+    drawn = draw(2)
+    even = course.told(mean([course.of(one) for one in drawn], [1, 1]), [[[one]] for one in drawn])
+    noisy = course.told(
+        mean(
+            [course.gradients(F.dropout(course.images[one], 0.2), course.labels[one]) for one in drawn],
+            [1, 1],
+        ),
+        [[[one]] for one in drawn],
+    )
+    for step in (even, noisy):
+        found = course.audited(step)
+        assert found is not None
+        assert found["samples"] == ()
+
+
+def test_where_time_is_short_steps_are_told_without_their_samples(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.evaluate.audit.audited_steps._SAMPLES_S", -1.0)
+    drawn = draw(2)
+    halves = [[2.0 * (index % 2) for index in one] for one in drawn]
+    gradients = mean([weighted(course, one, w) for one, w in zip(drawn, halves, strict=True)], [1, 1])
+    found = course.audited(course.told(gradients, [[[one]] for one in drawn]))
+    assert found is not None
+    assert found["samples"] == ()
+    assert found["unexplained"] > 0.1

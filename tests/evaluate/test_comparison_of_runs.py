@@ -75,7 +75,7 @@ def test_the_loaders_batch_and_that_of_a_step_are_both_one_ranks_batch(batch: in
     tried = OWN | {"batch_size": 32, "epochs": 4, "seconds": 4.1, "accuracy": 0.912}
     own = OWN | {"batch_size": batch}
     for rows in ([ALONE, tried, own], [ALONE, own, tried]):
-        share, said, _ = answers(rows, run=accumulating())["comparison"]
+        share, said, *_ = answers(rows, run=accumulating())["comparison"]
         assert (share, f"row {rows.index(own) + 1} is this one" in said) == (1.0, True)
 
 
@@ -89,7 +89,7 @@ def test_the_row_that_is_blamed_is_the_one_that_fits_best() -> None:
 
 
 def test_a_batch_that_a_rank_feeds_only_a_part_of_is_not_its_own() -> None:
-    share, said, _ = answers([SLOW, ALONE, OWN | {"batch_size": 64}], run=accumulating(loader=64))[
+    share, said, *_ = answers([SLOW, ALONE, OWN | {"batch_size": 64}], run=accumulating(loader=64))[
         "comparison"
     ]
     assert (share, "32 images on each in a step." in said) == (0.0, True)
@@ -99,7 +99,7 @@ def test_a_run_whose_steps_nobody_saw_blames_no_table() -> None:
     account = RunAccount(
         {name: number for name, number in NUMBERS.items() if not name.startswith("steps_of_")}
     )
-    share, said, _ = answers([SLOW, ALONE, OWN], run=account)["comparison"]
+    share, said, *_ = answers([SLOW, ALONE, OWN], run=account)["comparison"]
     assert (share, said.startswith("No training step was seen")) == (None, True)
 
 
@@ -142,3 +142,12 @@ def test_the_quickest_of_the_best_need_not_be_the_best() -> None:
     quick = OWN | {"seconds": 4.0, "accuracy": 0.969, "epochs": 5}
     found = answers([SLOW, ALONE, quick, OWN], RIGHT | {"most_accurate": 4, "speedup": 1.9 / 0.8})["reading"]
     assert found[0] == 1.0
+
+
+def test_times_of_other_runs_are_brought_along_where_this_one_trained_once() -> None:
+    """Of several trainings in one run others may be measured, too."""
+    rows = [SLOW, ALONE, OWN]
+    once = RunAccount(NUMBERS | {"samples": 12_000.0}, updates=RUN.updates)
+    several = RunAccount(NUMBERS | {"samples": 15_600.0}, updates=RUN.updates)
+    assert answers(rows, run=once)["comparison"][2:] == ("runs.csv", {"seconds": [5.8, 5.7]})
+    assert answers(rows, run=several)["comparison"][2:] == ("runs.csv", {})

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from grader.catalog.tasks.task_folders import find_tasks, load_task
 from grader.evaluate.points.outcome import TRAINED
+from grader.evaluate.scorer.author_faults import TaskFaultError
 from grader.evaluate.scorer.examination import answer_of
 from grader.model.run_account import Exchange, RankAccount, RunAccount, UpdateAccount
 from grader.model.task import Task
@@ -462,3 +463,11 @@ def test_a_training_that_begins_where_another_ended_is_told_once() -> None:
     )
     assert DESCENT._begun(1, {r["batch_size"]: r for r in left["table.csv"]}, left["losses.csv"]) == ""
     assert told["stopping"][0] < 1
+
+
+def test_numbers_of_other_runs_stand_behind_the_file() -> None:
+    answer = answer_of((1, "Right.", "runs.csv", {"seconds": [3, 4.5]}))
+    assert (answer.share, answer.file, answer.brought) == (1.0, "runs.csv", {"seconds": (3.0, 4.5)})
+    for wrong in ({"seconds": 3}, {"seconds": ["x"]}, ["seconds"]):
+        with pytest.raises(TaskFaultError):
+            answer_of((1, "Right.", "runs.csv", wrong))

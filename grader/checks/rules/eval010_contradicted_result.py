@@ -2,7 +2,8 @@
 
 ## What it finds
 Numbers in a file that the task asks for, such as a table or a gradient, that differ from what the task's own
-trusted computation gives for them, or that contradict each other.
+trusted computation gives for them, or that contradict each other; and rows of other runs that were worked out of this
+run's times instead of being measured.
 
 ## Why it matters
 A table is read by people who were not there. If it says 500 updates where 4,000 were made, or if a gradient is that
@@ -24,6 +25,10 @@ names. Where the numbers are not that, a task may compute what other ways come t
 gradients that were still there) and say which of them they are. The source then says only where: the line that
 computes it so comes first, the line that writes the file after it. Where nobody knows the way, that is the line that
 makes the number, followed from the column of its name.
+
+Of a table of several runs a task says which times this run can't have measured. A script can only know them from its
+text, or from a file. Where none of them stands in the text, and the source makes the column of several rows of this
+run's own clock, times a factor, these rows tell of nothing that ever ran.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
+from grader.checks.source.metrics.computed_rows import computed_rows
 from grader.checks.source.metrics.result_causes import cause_of, places_in
 from grader.model.finding import EvidenceKind, Severity
 
@@ -55,7 +61,12 @@ def check_run(evidence: Evidence) -> Observation:
     if not told:
         return not_observable("No result was handed in that anything could be held against.")
     wrong = {name: answer for name, answer in told.items() if (answer.share or 0.0) < 1}
-    if not wrong:
+    invented = [
+        hit
+        for name, answer in told.items()
+        if name not in wrong and (hit := _invented(evidence, name, answer))
+    ]
+    if not wrong and not invented:
         return verified(
             f"{count(len(told), 'result')} agreed with the scorer's own.", EvidenceKind.EVALUATION
         )
@@ -63,9 +74,29 @@ def check_run(evidence: Evidence) -> Observation:
     alike: dict[str, list[str]] = {}
     for name, answer in wrong.items():
         alike.setdefault(answer.said, []).append(name)
-    return flagged(
-        *(_hit(evidence, said, {name: wrong[name] for name in names}) for said, names in alike.items())
-    )
+    hits = [_hit(evidence, said, {name: wrong[name] for name in names}) for said, names in alike.items()]
+    return flagged(*hits, *invented)
+
+
+def _invented(evidence: Evidence, name: str, answer: Answer) -> Hit | None:
+    """Rows of other runs, in a table that is right otherwise, that the text works out of this run's clock."""
+    for column, brought in answer.brought.items():
+        if nodes := computed_rows(evidence.script, column, brought):
+            first = evidence.script.quote(nodes[0])
+            return Hit(
+                message=(
+                    f"{answer.file or 'The table'} has {count(len(brought), 'row')} of other runs, and `{column}` of "
+                    f"such rows is worked out of the times of this one: {first} at {evidence.script.at(nodes[0])}. "
+                    "This run trained once, with the settings of its own row. What other settings take, and what they "
+                    "reach, is only known of runs that were made with them: a table like this compares nothing."
+                ),
+                hint="Start the script once with each of the other settings, and write what it told then into the "
+                "script, a row of numbers for each run. Only the row of this run is measured by it.",
+                where=told_once((*lines(evidence.script, nodes), *evidence.written(answer.file))),
+                details={"answers": {name: 0.0}, "files": [answer.file], "column": column},
+                evidence=EvidenceKind.EVALUATION,
+            )
+    return None
 
 
 def _hit(evidence: Evidence, said: str, answers: dict[str, Answer]) -> Hit:

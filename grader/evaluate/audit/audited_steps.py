@@ -8,12 +8,13 @@ what it reads was told by the learner's own processes.
 from __future__ import annotations
 
 import math
+import time
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from grader.evaluate.audit.sample_weights import OutOfTimeError, Trainer, counted_samples
 from grader.evaluate.scorer.run_scoring import ScoringCache, ScoringRequest, fresh_network
 from grader.model.audited_step import FEW, AuditedStep
 
@@ -22,54 +23,14 @@ if TYPE_CHECKING:
 
 WALL_S = 8.0
 """Time after which taking steps again is given up."""
+_SAMPLES_S = 5.0
+"""Time, and processor time, for what single samples counted for."""
+_EVEN = 0.1
+"""What ranks' means may leave where all samples of a rank count alike."""
+_MOST_UNCLEAR = 2
+"""Steps that samples do not explain, whatever they count for: images are changed at random, and others won't tell."""
 _ALIKE = 0.05
 """Size of what is a rank's own in its gradient, as a share of it: with less, its part can't be told from others'."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Trainer:
-    """The task's network and training images.
-
-    Attributes:
-        images, labels: uint8 (N, H, W) and int64 (N,).
-    """
-
-    module: ModuleType
-    network: Any
-    images: Tensor
-    labels: Tensor
-
-    def gradient(self, batches: Sequence[Sequence[int]], names: Sequence[str], stride: int) -> Tensor:
-        """The mean gradient of some batches as the network is, flat, one element in so many of each parameter."""
-        import torch
-        from torch.nn import functional as F
-
-        self.network.zero_grad()
-        for batch in batches:
-            prepared, labels = self._prepared(self.images[batch]), self.labels[batch]
-            self.network.train()
-            (F.cross_entropy(self.network(prepared), labels) / len(batches)).backward()
-        held = dict(self.network.named_parameters())
-        grads = [p.grad if p.grad is not None else torch.zeros_like(p) for p in map(held.__getitem__, names)]
-        return torch.cat([grad.reshape(-1)[::stride] for grad in grads]).double()
-
-    def _prepared(self, images: Tensor) -> Tensor:
-        """What the task's `evaluate()` gives the network for these images."""
-        import torch
-
-        given: list[Tensor] = []
-
-        def keep(_network: Any, inputs: tuple[Tensor, ...]) -> None:
-            given.append(inputs[0].clone())
-
-        hook = self.network.register_forward_pre_hook(keep)
-        try:
-            self.network.eval()
-            with torch.no_grad():
-                self.module.evaluate(self.network, images, torch.zeros(len(images), dtype=torch.int64))
-        finally:
-            hook.remove()
-        return torch.cat(given)
 
 
 def audited(request: ScoringRequest, cache: ScoringCache, _mark: Callable[[bytes], object]) -> dict[str, Any]:
@@ -82,7 +43,7 @@ def audited(request: ScoringRequest, cache: ScoringCache, _mark: Callable[[bytes
     module = cache.module(request)
     images, labels = cache.split(request.visible, request, "train")
     network = fresh_network(module, request.model_size)
-    trainer = _Trainer(module, network, torch.from_numpy(images.copy()), torch.from_numpy(labels.copy()))
+    trainer = Trainer(module, network, torch.from_numpy(images.copy()), torch.from_numpy(labels.copy()))
     found = []
     for step in request.told_steps:
         torch.manual_seed(0)
@@ -91,15 +52,49 @@ def audited(request: ScoringRequest, cache: ScoringCache, _mark: Callable[[bytes
         except (ValueError, IndexError, RuntimeError):
             continue
         if one is not None:
-            found.append(asdict(one))
-    return {"audited": found}
+            found.append(one)
+    return {"audited": [asdict(one.step) for one in _with_samples(found, trainer)]}
 
 
-def _audited(step: dict[str, Any], trainer: _Trainer) -> AuditedStep | None:
+class _Taken(NamedTuple):
+    """A step that was taken again.
+
+    Attributes:
+        step: what is known of it so far. told: as the run told it.
+        gradients: that were stepped on, flat, by parameter.
+        drawn: for each rank, the batches that it was taken again with.
+    """
+
+    step: AuditedStep
+    told: dict[str, Any]
+    gradients: dict[str, Tensor]
+    drawn: list[list[list[int]]]
+
+
+def _with_samples(found: list[_Taken], trainer: Trainer) -> list[_Taken]:
+    """The same, with what samples counted for where ranks' means do not explain a step, while there is time."""
+    ends = (time.monotonic() + _SAMPLES_S, time.process_time() + _SAMPLES_S)
+    taken, unclear = list(found), 0
+    for n, one in enumerate(found):
+        if one.step.unexplained < _EVEN or unclear == _MOST_UNCLEAR:
+            continue
+        try:
+            _load(trainer.network, _weights(one.told))
+            samples = counted_samples(trainer, one.gradients, one.drawn, one.told["stride"], ends)
+        except OutOfTimeError:
+            break
+        except (ValueError, IndexError, RuntimeError):
+            continue
+        unclear += not samples
+        taken[n] = one._replace(step=replace(one.step, samples=samples))
+    return taken
+
+
+def _audited(step: dict[str, Any], trainer: Trainer) -> _Taken | None:
     import torch
 
     stride, samples = step["stride"], step["samples"]
-    if not _load(trainer.network, dict(zip(map(_plain, step["names"]), step["weights"], strict=True))):
+    if not _load(trainer.network, _weights(step)):
         return None
     told = zip(step["names"], step["gradients"], strict=True)
     gradients = {_plain(name): _decoded(one, torch.bfloat16) for name, one in told if one}
@@ -110,6 +105,7 @@ def _audited(step: dict[str, Any], trainer: _Trainer) -> AuditedStep | None:
         return None
     sizes = [sum(map(len, around[0])) for around in samples]
     fair = tuple(size / sum(sizes) for size in sizes)
+    drawn = [around[0] for around in samples]
     for rank, around in enumerate(samples):
         # A batch that was drawn ahead is told of another step than the one that it is trained on in.
         for other in around[1:]:
@@ -118,8 +114,8 @@ def _audited(step: dict[str, Any], trainer: _Trainer) -> AuditedStep | None:
                 tried[rank] = trainer.gradient(other, names, stride)
                 again = _shares(stepped, tried)
                 if again is not None and again[0][rank] > shares[0][rank]:
-                    shares, own = again, tried
-    return AuditedStep(step["n"], step["by"], shares[0], fair, shares[1])
+                    shares, own, drawn[rank] = again, tried, other
+    return _Taken(AuditedStep(step["n"], step["by"], shares[0], fair, shares[1]), step, gradients, drawn)
 
 
 def _shares(stepped: Tensor, own: Sequence[Tensor]) -> tuple[tuple[float, ...], float] | None:
@@ -142,6 +138,11 @@ def _shares(stepped: Tensor, own: Sequence[Tensor]) -> tuple[tuple[float, ...], 
     if not (total > 0 and math.isfinite(left)):
         return None
     return tuple(round(float(one) / total, 6) for one in weights), round(left, 6)
+
+
+def _weights(step: dict[str, Any]) -> dict[str, Sequence[str]]:
+    """By parameter, the parts that its weights were told in."""
+    return dict(zip(map(_plain, step["names"]), step["weights"], strict=True))
 
 
 def _plain(name: str) -> str:

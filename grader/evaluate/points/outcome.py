@@ -241,6 +241,10 @@ def answer(name: str, outcome: Outcome) -> Part:
         return _measured(0.0, reason, evidence, UNREAD)
     if said is None or said.share is None:
         return _unseen(said.said if said is not None else "The task says nothing about this.", outcome)
+    # What a task can't see of a result that looks right to it, the text may show.
+    found = (f for f in outcome.findings if f.code == WRONG and name in f.details.get("answers", {}))
+    if said.share == 1 and (one := next(found, None)) is not None:
+        return _measured(0.0, one.message, evidence, WRONG)
     return _measured(said.share, said.said, evidence, WRONG)
 
 

@@ -65,16 +65,24 @@ def _examined(
 
 
 def answer_of(given: Any) -> Answer:
-    """An answer as `examine()` writes it, (share, sentence) or (share, sentence, file).
+    """An answer as `examine()` writes it: (share, sentence), (share, sentence, file), or these and `Answer.brought`.
 
     Raises:
         TaskFaultError: it is none.
     """
+    brought: Any = {}
+    if isinstance(given, tuple) and len(given) == 4:
+        *given, brought = given
+        given = tuple(given)
     share, said, file = given if isinstance(given, tuple) and len(given) == 3 else (*_pair(given), "")
     numeric = isinstance(share, int | float) and not isinstance(share, bool)
     if not isinstance(said, str) or not (share is None or (numeric and 0 <= share <= 1)):
         raise TaskFaultError(f"{_NO_ANSWERS} {given!r:.80}")
-    return Answer(None if share is None else float(share), said, str(file))
+    try:
+        numbers = {str(name): tuple(map(float, values)) for name, values in brought.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise TaskFaultError(f"{_NO_ANSWERS} {given!r:.80}") from None
+    return Answer(None if share is None else float(share), said, str(file), numbers)
 
 
 def _pair(given: Any) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from grader.checks.run.contradictions.weights_origin import foreign_samples, pre
 from grader.checks.run.data.given_inputs import shared_openly
 from grader.checks.run.data.sample_labels import changing_labels
 from grader.checks.run.endings.end_counts import end_count
+from grader.checks.run.gradients.counted_samples import never_learnt
 from grader.checks.run.gradients.gradient_origin import (
     made_up,
     met_when_watched,
@@ -90,6 +91,7 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
             foreign_samples(evidence),
             "" if shared else pretended_samples(evidence),
             changing_labels(evidence),
+            never_learnt(evidence),
         ),
         Subject.GRADIENTS: (
             made_up(evidence),

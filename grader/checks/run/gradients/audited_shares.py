@@ -1,13 +1,15 @@
-"""Ranks whose samples have no part in what all ranks stepped on, by steps that the scorer took again."""
+"""Ranks whose samples, or some of them, have no part in what all ranks stepped on, by steps that were taken again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import count, first_known, place, ranks
+from grader.checks.phrases import count, first_known, listed, place, ranks
 from grader.checks.rule import Hit
+from grader.checks.run.gradients.counted_samples import muted_classes
 from grader.checks.run.models.replica_comparison import compare_parameters
+from grader.checks.source.causes import lines
 from grader.model.audited_step import FEW, AuditedStep
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
@@ -59,6 +61,38 @@ def of_other_samples(
         ranks=found.ranks,
         details={"steps": found.num_steps, "audited": found.num_audited},
     )
+
+
+def without_classes(evidence: Evidence, exchange: Site | None) -> Hit | None:
+    """Classes that a rank draws and gives no weight, while others do.
+
+    Args:
+        exchange: where gradients are exchanged, if that is known.
+    """
+    found = muted_classes(evidence)
+    if found is None or compare_parameters(evidence.trace).difference is not None:
+        return None
+    told = [f"rank {rank} of {_classes(classes)}" for rank, classes in found.classes.items()]
+    backwards = evidence.script.training.backwards
+    return Hit(
+        message=(
+            f"In {count(found.num_steps, 'step')} that were taken again, from the same weights and with the samples "
+            f"that each rank drew, what {listed(told)} drew counted for {found.weight:.1%} of what it does where all "
+            "samples count alike; on other ranks the same classes count in full. So these samples are drawn, and next "
+            "to nothing is learnt from them: the loss weighs classes by rank, and the average of such gradients is not "
+            "that of the batch of all ranks."
+        ),
+        hint="Weigh classes alike on all ranks. Where some are rare, count the labels of the whole training set, not "
+        "of this rank's share: `counts = torch.bincount(torch.as_tensor(train_set.targets))`, "
+        "`weight = counts.sum() / (len(counts) * counts)`, and give that to the loss.",
+        where=lines(evidence.script, tuple(backwards[:1])) or place(exchange),
+        ranks=tuple(found.classes),
+        details={"steps": found.num_steps, "weight": round(found.weight, 4)},
+    )
+
+
+def _classes(labels: tuple[int, ...]) -> str:
+    return f"class {labels[0]}" if len(labels) == 1 else f"classes {listed(labels)}"
 
 
 def left_out(evidence: Evidence) -> RanksWithoutPart | None:

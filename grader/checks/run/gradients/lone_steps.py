@@ -11,7 +11,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.endings.end_counts import gradients_computed
-from grader.checks.run.gradients.audited_shares import of_other_samples
+from grader.checks.run.gradients.audited_shares import of_other_samples, without_classes
 from grader.checks.run.gradients.average_shares import average_shares
 from grader.checks.run.gradients.exchanges import MEETINGS
 from grader.checks.run.gradients.muted_ranks import muted_ranks
@@ -154,7 +154,10 @@ def _without_a_part(evidence: Evidence) -> Hit | None:
     out = [r for r, part, whole in zip(ranks_, shares, fair, strict=False) if part < FEW * whole]
     if not out:
         muted = _muted(evidence, ranks_, [x.steps for x in same])
-        return muted or (of_other_samples(evidence, ranks_, _exchange(ranks_[0])[1]) if same else None)
+        if muted or not same:
+            return muted
+        exchange = _exchange(ranks_[0])[1]
+        return of_other_samples(evidence, ranks_, exchange) or without_classes(evidence, exchange)
     return _told_without(
         evidence.script,
         ranks_,

@@ -114,7 +114,10 @@ def _is_written(script: Script, node: ast.AST) -> bool:
     call = script.names.tree(node).parent.get(node)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return False
-    held = {name_of(a) for c in script.called("writerows") for a in c.args}
+    given = [a for c in script.called("writerows") for a in c.args]
+    # `[COLUMNS, *rows]`
+    given += [e.value for a in given if isinstance(a, ast.List) for e in a.elts if isinstance(e, ast.Starred)]
+    held = {name_of(a) for a in given}
     return call.func.attr == "writerow" or (call.func.attr == "append" and name_of(call.func.value) in held)
 
 
