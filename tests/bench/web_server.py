@@ -30,6 +30,14 @@ class serving:  # noqa: N801 - reads as what it does
         )
 
     def __enter__(self) -> int:
+        try:
+            self._wait_until_warm()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self._port
+
+    def _wait_until_warm(self) -> None:
         deadline = time.monotonic() + 30
         answered, ready = 0, False
         # Every process is to be warm: a row of new connections meets them all. A busy machine may never be that quick.
@@ -43,7 +51,6 @@ class serving:  # noqa: N801 - reads as what it does
             except httpx.TransportError:
                 answered = 0
                 time.sleep(0.1)
-        return self._port
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
