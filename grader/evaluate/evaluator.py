@@ -85,8 +85,8 @@ class Evaluator:
         """
         request = asdict(_request("score", task, dataset, self.wall_s, workspace.outputs))
         request["model_size"], request["levels"] = model_size, task.levels(dataset.name)
-        if task.scored and task.has_images:
-            request["told_steps"], request["told_pictures"] = told(workspace, dataset)
+        if task.scored:
+            request["told_steps"], request["told_pictures"] = told(workspace, dataset, task.has_images)
         if task.examined:
             request["run"] = asdict(read_account(workspace, dataset))
         if end is not None:

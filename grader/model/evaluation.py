@@ -85,6 +85,22 @@ class ComparedPictures:
         num: pictures that were compared.
         num_validation: those that are images of the validation split, or hardly differ from one and by far less than
             from any of the training split.
+        num_blended: those that are blends of an image of the validation split and another one.
+    """
+
+    rank: int
+    num: int
+    num_validation: int
+    num_blended: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedText:
+    """What one rank's model was given in training where somebody looked, held against all texts of the data set.
+
+    Attributes:
+        num: symbols that were compared.
+        num_validation: those in passages that stand in the text for validation and nowhere in the others.
     """
 
     rank: int
@@ -115,8 +131,8 @@ class Evaluation:
         others: where the score is not what the script reports or far from the target: the task's own way first, then
             each with one thing changed. Empty where nothing had to be explained.
         class_labels: label that each class had in this attempt, by its prepared one; empty: as prepared.
-        audited: steps of the run that were taken again; pictures: of what the ranks trained on; empty where none could
-            be.
+        audited: steps of the run that were taken again; pictures, texts: of what the ranks trained on; empty where none
+            could be.
         figures: of the task's own, for the report to draw; undrawn: why there are none, "" where none are missing.
     """
 
@@ -141,6 +157,7 @@ class Evaluation:
     class_labels: tuple[int, ...] = ()
     audited: tuple[AuditedStep, ...] = ()
     pictures: tuple[ComparedPictures, ...] = ()
+    texts: tuple[ComparedText, ...] = ()
     figures: tuple[TaskFigure, ...] = ()
     undrawn: str = ""
 

@@ -53,12 +53,23 @@ def look(pictures: Images, rank: int = 0) -> dict[str, Any]:
     rows = pictures.reshape(len(pictures), -1)
     least, most = rows.min(1, keepdims=True), rows.max(1, keepdims=True)
     values = np.round((rows - least) / (most - least + 1e-9) * 255).astype(np.uint8)
-    return {"rank": rank, "num": len(rows), "values": base64.b64encode(values.tobytes()).decode()}
+    return {
+        "rank": rank,
+        "num": len(rows),
+        "text": False,
+        "values": base64.b64encode(values.tobytes()).decode(),
+    }
 
 
 def compared(request: ScoringRequest) -> list[tuple[int, int, int]]:
     found = compared_pictures(request, ScoringCache(), lambda _: None)["pictures"]
+    assert not any(one["num_blended"] for one in found)
     return [(one["rank"], one["num"], one["num_validation"]) for one in found]
+
+
+def blended(request: ScoringRequest) -> list[tuple[int, int]]:
+    found = compared_pictures(request, ScoringCache(), lambda _: None)["pictures"]
+    return [(one["num_validation"], one["num_blended"]) for one in found]
 
 
 def noise(size: float) -> Callable[[Images], Images]:
@@ -115,6 +126,28 @@ def test_nothing_is_found_in_what_is_made_of_training_images(
     assert compared(request_of(*looks)) == [(0, 288, 0)]
 
 
+@pytest.mark.parametrize("share", [0.25, 0.4, 0.5, 0.6, 0.75])
+def test_blends_with_validation_images_are_found(
+    request_of: Callable[..., ScoringRequest], share: float
+) -> None:
+    given = share * OTHERS + (1 - share) * TRAIN[100:132]
+    [(as_they_are, blends)] = blended(request_of(look(given)))
+    assert as_they_are + blends > 28
+    assert blended(request_of(look(share * TRAIN[8:40] + (1 - share) * TRAIN[100:132]))) == [(0, 0)]
+
+
+def test_blends_with_images_of_both_splits_are_of_training_images(
+    request_of: Callable[..., ScoringRequest],
+) -> None:
+    assert blended(request_of(look(0.5 * VALIDATION[BOTH] + 0.5 * TRAIN[100:108]))) == [(0, 0)]
+
+
+def test_images_as_rows_of_whole_numbers(request_of: Callable[..., ScoringRequest]) -> None:
+    rows = OTHERS.reshape(len(OTHERS), -1).astype("<u2")
+    told = {"rank": 0, "num": 32, "text": True, "values": base64.b64encode(rows.tobytes()).decode()}
+    assert compared(request_of(told)) == [(0, 32, 32)]
+
+
 def test_images_of_both_splits_are_training_images(request_of: Callable[..., ScoringRequest]) -> None:
     assert compared(request_of(look(noise(3)(VALIDATION[BOTH])))) == [(0, 8, 0)]
 
@@ -155,4 +188,4 @@ def test_events_that_are_none_are_passed_over(tmp_path: Path) -> None:
         *['"num": 2, "values": "AAE="'] * 20,
     )
     trace.write_text("".join(f'0.1\t{{"e": "pictures", "t": 0.1, "n": 4, {one}}}\n' for one in told))
-    assert told_by(3, trace).pictures == [{"rank": 3, "num": 2, "values": "AAE="}] * 16
+    assert told_by(3, trace).pictures == [{"rank": 3, "num": 2, "text": False, "values": "AAE="}] * 16

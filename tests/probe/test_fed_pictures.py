@@ -103,9 +103,44 @@ def test_others_are_not_told(ranks: Callable[..., Ran], step: str, size: int, lo
     assert not told(ranks, step, size, lot)
 
 
-def test_whole_numbers_are_not_told(ranks: Callable[..., Ran]) -> None:
-    step = "ddp(given(7, step).long()).square().mean().backward()"
-    script = "model = nn.Sequential(nn.Flatten(), nn.Linear(SIZE, 3))"
-    words = "model = nn.Sequential(nn.Flatten(), nn.Embedding(256, 3))"
-    ran = ranks(TRAIN.replace(script, words).replace("STEP", step).replace("SIZE", "16"), lot="drawn")
-    assert not any(event["e"] == "pictures" for lines in ran.lines for event in lines)
+def text(ranks: Callable[..., Ran], given: str, network: str = "nn.Embedding(1 << 18, 3)") -> list[Any]:
+    """Step, whether it is text, and rows of each event, where the model is given this in `step`."""
+    script = TRAIN.replace("nn.Sequential(nn.Flatten(), nn.Linear(SIZE, 3))", network).replace("SIZE", "16")
+    ran = ranks(script.replace("STEP", f"ddp({given}).square().mean().backward()"), lot="drawn")
+    assert not any(rank.problems for rank in ran.ranks)
+    events = [event for event in ran.lines[1] if event["e"] == "pictures"]
+    assert len(events) > 2
+    return [
+        (
+            event["n"],
+            event["text"],
+            np.frombuffer(base64.b64decode(event["values"]), "<u2" if event["text"] else "u1").reshape(
+                event["num"], -1
+            ),
+        )
+        for event in events
+    ]
+
+
+def test_rows_of_whole_numbers_are_text(ranks: Callable[..., Ran]) -> None:
+    for n, is_text, rows in text(ranks, "torch.arange(5, 69).repeat(40, 1) + 1000 * step"):
+        assert is_text
+        assert 16 < len(rows) <= 32
+        assert all(row.tolist() == [(k + 1000 * n) % (1 << 16) for k in range(5, 69)] for row in rows)
+
+
+def test_a_packed_text_is_one_row_of_which_a_part_is_told(ranks: Callable[..., Ran]) -> None:
+    starts = set()
+    for _, is_text, rows in text(ranks, "torch.arange(6000)"):
+        assert is_text
+        assert rows.shape == (1, 2048)
+        assert rows[0].tolist() == [*range(rows[0, 0], rows[0, 0] + 2048)]
+        starts.add(int(rows[0, 0]))
+    assert len(starts) > 1
+
+
+def test_images_of_whole_numbers_are_pictures(ranks: Callable[..., Ran]) -> None:
+    network = "nn.Sequential(nn.Flatten(), nn.Embedding(256, 3))"
+    for n, is_text, pictures in text(ranks, "given(7, step).long()", network):
+        assert not is_text
+        assert {*pictures[:, 1].tolist()} == {n}

@@ -53,7 +53,8 @@ torch.distributed.destroy_process_group()
 
 ## How it is seen
 In the run, by the indices that training and validation loaders drew from one and the same data set, on whichever rank;
-and by what the networks are given in training, which now and then is held against all images of both splits.
+and by what the networks are given in training, pictures or text, which now and then is held
+against all of both splits.
 An accuracy on training samples beside a validation on others is no fault, nor is a part that is set aside. In the
 source, by data sets put together for training of which one is validated on as it is.
 """
@@ -78,13 +79,14 @@ if TYPE_CHECKING:
     from grader.checks.run.data.fed_samples import SharedSamples
     from grader.checks.run.data.sample_ledger import Stream
     from grader.checks.run.data.split_membership import Scored
-    from grader.model.evaluation import ComparedPictures
+    from grader.model.evaluation import ComparedPictures, ComparedText
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = ("DATA007",)
 _MOST = 0.5
 _SPLITS = ("train", "split", "subset")
 """Arguments by which data sets are told which part to read."""
+_LEARNED = "What is reported of it says nothing about samples that the network has never seen."
 _APART = "Train on the training split alone, and keep the validation set for scoring."
 
 
@@ -136,7 +138,7 @@ def _put_together(node: ast.AST) -> list[ast.expr]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs all of whose validation passes go over samples that were trained on."""
-    from grader.checks.run.data.fed_samples import validation_pictures, validation_samples
+    from grader.checks.run.data.fed_samples import validation_pictures, validation_samples, validation_text
     from grader.checks.run.data.split_membership import apart_by_split, scored_samples
     from grader.checks.run.metrics.evaluation_passes import unseen
 
@@ -147,6 +149,8 @@ def check_run(evidence: Evidence) -> Observation:
     apart = not found or any(one.num_trained < _MOST * one.num_scored for one in found)
     if apart and (mixed := validation_samples(evidence)):
         return flagged(_mixed_hit(evidence, mixed))
+    if text := validation_text(evidence):
+        return flagged(_text_hit(evidence, text))
     # Who puts both splits together and sets a part of that aside may well train on the rest.
     own_part = bool(found) and all(stream.split != "validation" for stream in evidence.ledger.validation)
     if apart and not own_part and (changed := validation_pictures(evidence)):
@@ -178,19 +182,43 @@ def _mixed_hit(evidence: Evidence, mixed: tuple[SharedSamples, ...]) -> Hit:
 
 def _changed_hit(evidence: Evidence, changed: tuple[ComparedPictures, ...]) -> Hit:
     site = next((stream.site for stream in evidence.ledger.training), None)
-    found = [one for one in changed if one.num_validation]
-    num, shared = sum(one.num for one in changed), sum(one.num_validation for one in changed)
+    by_rank = {one.rank: one.num_validation + one.num_blended for one in changed}
+    num, shared = sum(one.num for one in changed), sum(by_rank.values())
+    if 2 * sum(one.num_blended for one in changed) > shared:
+        how = "are blends in which one of the validation set has a good part; no two training images blend to them"
+    else:
+        how = (
+            "are samples of the validation set, as they are or with small changes such as noise: each is far nearer to "
+            "one of that set than to any training image"
+        )
     return Hit(
         message=(
             f"Of {count(num, 'sample')} that the ranks' models were given in training where somebody looked, "
-            f"{shared:,} are samples of the validation set, as they are or with small changes such as noise: each is "
-            "far nearer to one of that set than to any training image. What is reported of it says nothing about "
-            "samples that the network has never seen."
+            f"{shared:,} {how}. {_LEARNED}"
         ),
         hint=_APART,
         where=place(site),
+        ranks=tuple(rank for rank, found in by_rank.items() if found),
+        details={
+            "validation_samples_by_rank": {str(rank): found for rank, found in by_rank.items() if found}
+        },
+    )
+
+
+def _text_hit(evidence: Evidence, compared: tuple[ComparedText, ...]) -> Hit:
+    site = next((stream.site for stream in evidence.ledger.training), None)
+    num, shared = sum(one.num for one in compared), sum(one.num_validation for one in compared)
+    found = [one for one in compared if one.num_validation]
+    return Hit(
+        message=(
+            f"Of {count(num, 'character')} that the ranks' models were given in training where somebody looked, "
+            f"{shared / num:.0%} stand in passages of the text for validation that the training text does not have. "
+            f"{_LEARNED}"
+        ),
+        hint="Cut what the network trains on from the training text alone, and keep the other for scoring.",
+        where=place(site),
         ranks=tuple(one.rank for one in found),
-        details={"validation_samples_by_rank": {str(one.rank): one.num_validation for one in found}},
+        details={"validation_characters_by_rank": {str(one.rank): one.num_validation for one in found}},
     )
 
 

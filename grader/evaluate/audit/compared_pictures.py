@@ -1,12 +1,14 @@
 """Hold what models were given in training against the data set's images: whether validation images are among it.
 
 A picture is one of those where next to nothing is between them once mean and contrast are taken away, and by far less
-than between it and any training image. So what augmentation, mixing or cutting makes of training images never is,
-nor an image that lies in both splits. Runs in the scorer's child: pictures were told by the learner's own processes.
+than between it and any training image. A blend is one of a validation image and any other, if no two training images
+blend to the like. So what augmentation, mixing or cutting makes of training images never is, nor an image that lies in
+both splits. Runs in the scorer's child: pictures were told by the learner's own processes.
 """
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-WALL_S = 5.0
+WALL_S = 10.0
 """Time after which comparing is given up."""
 MOST_PICTURES = 512
 """Of a run, all ranks and looks alike: a second's work with 70,000 images."""
@@ -32,6 +34,16 @@ _NEARER = 0.25
 _ROUNDING = 1e-4
 """What numbers from 0 to 255 leave between a picture and its image; less is told as this."""
 _CHUNK = 1 << 12
+_MOST_BLENDS = 128
+"""Pictures of which it is asked what they were blended of."""
+_FIRST = 16
+"""Images that are nearest to a picture; one of them is part of its blend. Fewer where images are many."""
+_MOST_PAIRS = 1 << 23
+"""First image and other one, of all pictures: another second's work."""
+_NEAR_BLEND = 0.01
+"""What a blend may leave of a picture."""
+_LEAST_PART = 0.2
+"""Weight of the validation image in a blend."""
 
 
 def compared_pictures(
@@ -44,6 +56,7 @@ def compared_pictures(
     """
     import torch
 
+    began = time.monotonic()
     train, _ = cache.split(request.visible, request, "train")
     validation, _ = cache.split(request.visible, request)
     ranks, rows = [], []
@@ -58,7 +71,16 @@ def compared_pictures(
     some = (near < _NEAR).nonzero()[:, 0]
     found = some[near[some] < _NEARER * _distances(pictures[some], train)]
     compared, of_validation = Counter(ranks), Counter(ranks[n] for n in found.tolist())
-    counts = (ComparedPictures(rank, num, of_validation[rank]) for rank, num in sorted(compared.items()))
+    known, spread = {*found.tolist()}, -(-len(pictures) // _MOST_BLENDS)
+    asked = [n for n in range(0, len(pictures), spread) if n not in known]
+    if time.monotonic() - began > WALL_S / 4:
+        asked = []  # what has been found is not lost where the machine is too busy for more
+    blends = _blends(pictures[asked], (train, validation))
+    blended = Counter(ranks[n] for n, blend in zip(asked, blends, strict=True) if blend)
+    counts = (
+        ComparedPictures(rank, num, of_validation[rank], blended[rank])
+        for rank, num in sorted(compared.items())
+    )
     return {"pictures": [asdict(one) for one in counts]}
 
 
@@ -67,7 +89,8 @@ def _pictures(look: dict[str, Any], size: int, most: int) -> Tensor:
     import torch
 
     try:
-        values = torch.frombuffer(bytearray(b64decode(look["values"], validate=True)), dtype=torch.uint8)
+        dtype = torch.int16 if look["text"] else torch.uint8
+        values = torch.frombuffer(bytearray(b64decode(look["values"], validate=True)), dtype=dtype)
         pictures = values.reshape(look["num"], -1, size)
     except (ValueError, RuntimeError):
         return torch.zeros(0, size)
@@ -95,6 +118,37 @@ def _distances(pictures: Tensor, images: NDArray[np.uint8]) -> Tensor:
         if len(chunk) and len(pictures):
             nearest = torch.maximum(nearest, (pictures @ chunk.T).amax(1))
     return (1 - nearest).clamp(min=_ROUNDING)
+
+
+def _blends(pictures: Tensor, splits: tuple[NDArray[np.uint8], NDArray[np.uint8]]) -> list[bool]:
+    """Whether each picture is a blend with a validation image.
+
+    Args:
+        pictures: without mean and contrast; splits: images for training and those for validation.
+    """
+    import torch
+
+    if not len(pictures):
+        return []
+    chunks = [(chunk, bool(of)) for of, images in enumerate(splits) for chunk in _chunks(images)]
+    near = torch.cat([pictures @ chunk.T for chunk, _ in chunks], 1)
+    x, first = near.topk(min(_FIRST, near.shape[1], max(1, _MOST_PAIRS // near.numel())), 1)
+    held = torch.cat([torch.full((len(chunk),), of) for chunk, of in chunks])[first]
+    images = torch.cat([chunk for chunk, _ in chunks])
+    firsts = images[first]
+    left = torch.where(held, 1.0, 1 - x.square()).amin(1)
+    left_by_held = torch.ones(len(pictures))
+    for chunk, of_held in chunks:
+        # The least squares of x·first + y·other, in closed form: all have length 1.
+        y, both = (pictures @ chunk.T)[:, None], firsts @ chunk.T
+        apart = (1 - both.square()).clamp(min=1e-4)
+        a, b = (x[:, :, None] - both * y) / apart, (y - both * x[:, :, None]) / apart
+        rest = torch.where((a > 0) & (b > 0), 1 - a * x[:, :, None] - b * y, 1.0).clamp(min=_ROUNDING)
+        part = (b * of_held + a * held[:, :, None]) / (a + b)
+        left = torch.minimum(left, torch.where(part == 0, rest, 1.0).amin((1, 2)))
+        left_by_held = torch.minimum(left_by_held, torch.where(part >= _LEAST_PART, rest, 1.0).amin((1, 2)))
+    found: list[bool] = ((left_by_held < _NEAR_BLEND) & (left_by_held < _NEARER * left)).tolist()
+    return found
 
 
 def _chunks(images: NDArray[np.uint8]) -> Iterator[Tensor]:

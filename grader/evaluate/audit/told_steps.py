@@ -41,24 +41,26 @@ class Told(NamedTuple):
         steps: for each `n`, `by` (rank that told it), `stride`, `names`, `weights` and `gradients` (base64 as in the
             events, by parameter, weights in parts) and, once they are known, `samples`: for each rank the batches of
             indices that it drew for this step, and, in the order of how near they are, for those around it.
-        pictures: of each look `rank`, `num` and `values` (as in the event).
+        pictures: of each look `rank`, `num`, `text` and `values` (as in the event).
     """
 
     steps: list[dict[str, Any]]
     pictures: list[dict[str, Any]]
 
 
-def told(workspace: Workspace, dataset: PreparedDataset) -> Told:
+def told(workspace: Workspace, dataset: PreparedDataset, has_images: bool = True) -> Told:
     """What the run told that lies in a workspace; often there are no steps.
 
     Args:
         dataset: what was mounted for it; only of its own training images is it known what was drawn.
+        has_images: whether it has images; steps are of no use without.
     """
     paths = list(takewhile(Path.exists, map(workspace.trace, count())))
     by_rank = [told_by(rank, path) for rank, path in enumerate(paths)]
     steps = sorted((one for told in by_rank for one in told.steps), key=lambda one: one["n"])
     pictures = [one for told in by_rank for one in told.pictures]
-    return Told(_with_samples(steps, paths, dataset) if steps and len(paths) > 1 else [], pictures)
+    whole = has_images and steps and len(paths) > 1
+    return Told(_with_samples(steps, paths, dataset) if whole else [], pictures)
 
 
 def _with_samples(
@@ -101,7 +103,8 @@ def told_by(rank: int, path: Path) -> Told:
             elif line.kind == events.PICTURES and len(pictures) < _MOST_LOOKS:
                 num, values = fields.whole("num", 1), fields.encoded("values")
                 if num <= MOST_PICTURES and len(values) <= _MOST_ENCODED:
-                    pictures.append({"rank": rank, "num": num, "values": values})
+                    text = fields.maybe("text", fields.flag) or False
+                    pictures.append({"rank": rank, "num": num, "text": text, "values": values})
         except (WrongFieldError, LookupError):
             continue
     return Told(list(steps.values()), pictures)

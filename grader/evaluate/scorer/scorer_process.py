@@ -28,6 +28,7 @@ from grader.evaluate.audit.audited_steps import WALL_S as AUDITING_S
 from grader.evaluate.audit.audited_steps import audited
 from grader.evaluate.audit.compared_pictures import WALL_S as COMPARING_S
 from grader.evaluate.audit.compared_pictures import compared_pictures
+from grader.evaluate.audit.compared_texts import compared_texts
 from grader.evaluate.scorer.author_faults import TaskFaultError
 from grader.evaluate.scorer.examination import examine_run, prove_examination
 from grader.evaluate.scorer.other_scores import WALL_S, other_scores
@@ -104,7 +105,8 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
             answer = _with_more(answer, audited, replace(request, wall_s=AUDITING_S), cache, parent)
         if request.told_pictures and scored:
             limited = replace(request, wall_s=COMPARING_S)
-            answer = _with_more(answer, compared_pictures, limited, cache, parent)
+            compared = compared_texts if request.reads_folder else compared_pictures
+            answer = _with_more(answer, compared, limited, cache, parent)
         if request.explain:
             answer = _with_more(answer, other_scores, replace(request, wall_s=WALL_S), cache, parent)
         if "evaluation" in answer:

@@ -1,4 +1,4 @@
-"""Now and then what a model is given in training, as pictures: others hold them against those it must not learn from.
+"""Now and then what a model is given in training, pictures or text: others hold it against what it must not learn from.
 
 At which steps is drawn by lot and known when they are there. Of a step whose gradients come of several batches one is
 told, drawn as well. A batch that no gradient is taken of, as in a validation in training mode, is none of training.
@@ -20,6 +20,8 @@ MOST_PICTURES = 32
 """Of one step."""
 MOST_ELEMENTS = 1 << 12
 """Of one picture."""
+MOST_NUMBERS = MOST_ELEMENTS // 2
+"""Of one row of text, in which each takes two bytes."""
 
 next_step = 0
 """No earlier step is looked at, of those not asked for yet; who pays at every forward pass looks here first."""
@@ -29,7 +31,7 @@ class _Look:
     """At one step.
 
     Attributes:
-        newest: the pictures given last, None where they are none; taken: gradients by then, over the whole run.
+        newest: the samples given last, None where they are neither; taken: gradients by then, over the whole run.
         kept: those that are told; num: how many batches they were drawn from.
     """
 
@@ -44,7 +46,7 @@ class _Look:
     def take(self, batch: Any) -> None:
         """The step goes on with this batch."""
         self._settle()
-        self.newest = _pictures(batch, self.step)
+        self.newest = _samples(batch, self.step)
 
     def tell(self) -> None:
         """The step has been taken: where no gradient was seen to be, of what was given last."""
@@ -52,7 +54,8 @@ class _Look:
         rows = self.newest if self.kept is None else self.kept
         if rows is not None and len(rows):
             values = base64.b64encode(rows.numpy()).decode()
-            writer.write(events.PICTURES, n=self.step, num=len(rows), values=values)
+            text = rows.element_size() > 1
+            writer.write(events.PICTURES, n=self.step, num=len(rows), text=text, values=values)
 
     def _settle(self) -> None:
         """What was given last counts where gradients were taken since."""
@@ -83,17 +86,38 @@ def note(batch: Any) -> None:
     _look.take(batch)
 
 
-def _pictures(batch: Any, step: int) -> Any:
-    """Samples of a batch drawn by lot, each from 0 for its smallest number to 255; None where they are no floats."""
+def _samples(batch: Any, step: int) -> Any:
+    """Samples of a batch drawn by lot, as pictures or as rows of text; None where they are neither."""
     import torch
 
-    given = getattr(batch, "_local_tensor", batch)
-    if not given.is_floating_point() or given.dim() < 2 or not 0 < given[:1].numel() <= MOST_ELEMENTS:
+    given = torch._C.TensorBase.detach(getattr(batch, "_local_tensor", batch))
+    whole = not (given.is_floating_point() or given.is_complex())
+    if whole and given.dim() == 1:
+        given = given[None]  # a packed text is one sample
+    text = whole and given.dim() == 2
+    size = given[:1].numel()
+    if given.is_complex() or given.dim() < 2 or not size or (size > MOST_ELEMENTS and not text):
         return None
     num = len(given)
     drawn = {sampling.lot(f"picture:{step}:{n}") % num for n in range(MOST_PICTURES)}
-    some = torch._C.TensorBase.detach(given)[sorted(drawn) if num > MOST_PICTURES else slice(None)]
+    some = given[sorted(drawn) if num > MOST_PICTURES else slice(None)]
+    return _numbers(some, step) if text else _pictures(some)
+
+
+def _pictures(some: Any) -> Any:
+    """Each from 0 for its smallest number to 255."""
+    import torch
+
     rows = some.to("cpu", torch.float32).reshape(len(some), -1)
     rows = rows[rows.isfinite().all(1)]
     least, most = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
     return ((rows - least) * (255 / (most - least).clamp(min=1e-12))).round().to(torch.uint8)
+
+
+def _numbers(some: Any, step: int) -> Any:
+    """Rows of text, of long ones a part drawn by lot; of large numbers the last two bytes."""
+    import torch
+
+    first = sampling.lot(f"text:{step}") % max(1, some.shape[1] - MOST_NUMBERS + 1)
+    rows = some[:, first : first + MOST_NUMBERS].to("cpu", torch.int64).contiguous()
+    return rows.to(torch.int16)

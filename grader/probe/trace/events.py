@@ -81,9 +81,10 @@ FEED
     spot true: a look at samples that known indices do explain, at the first 4 steps and one in 16 drawn by lot (of a
     long run one in 32 or 64). anchors: of rows of whole numbers one place each, see `fingerprints.anchors`; else empty.
 PICTURES
-    samples that a model was given in training, at the steps that are audited and on each rank, where they are floats:
-    n (of the step), num (of samples: at most 32 of one batch, drawn by lot), values (base64 of one byte for each
-    element, at most 4,096 a sample, from 0 for the sample's smallest number to 255 for its largest).
+    samples that a model was given in training, at the steps that are audited and on each rank: n (of the step), num (of
+    samples: at most 32 of one batch, drawn by lot), text (whether they are rows of whole numbers), values (base64: of
+    pictures one byte for each element, at most 4,096 a sample, from 0 for the sample's smallest number to 255 for its
+    largest; of text the last two bytes of each number, lowest first, of long rows 2,048 numbers in a row).
 BYPASS
     a wrapped module's inner module was called in training mode with gradients on, not through the wrapper (which may
     be gone), and a backward pass followed: wrap, site, n (from 0); the first 8.

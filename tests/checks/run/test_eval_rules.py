@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grader.model.drawn_data import Batch, Pass
-from grader.model.evaluation import ComparedPictures, Evaluation, ReportedMetrics
+from grader.model.evaluation import ComparedPictures, ComparedText, Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
 from grader.model.run import Ending
@@ -529,6 +529,36 @@ def test_training_on_validation_samples_with_small_changes(
     if expected is FLAGGED:
         assert "are samples of the validation set, as they are or with small changes" in look.hits[0].message
         assert look.hits[0].ranks == tuple(rank for rank, (_, found) in enumerate(counts) if found)
+
+
+def test_blends_with_validation_samples(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(0.9, pictures=(ComparedPictures(0, 160, 0, 9), ComparedPictures(1, 160, 1, 0)))
+    look = story.observation("EVAL014")
+    assert look.state is FLAGGED
+    assert "10 are blends in which one of the validation set has a good part" in look.hits[0].message
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([(3000, 900), (3000, 0)], FLAGGED),
+        ([(3000, 20), (3000, 150)], CLEAN),
+        ([(500, 190), (500, 0)], CLEAN),
+        ([(0, 0)], CLEAN),
+    ],
+)
+def test_training_on_passages_of_the_text_for_validation(
+    tell: Any, counts: list[tuple[int, int]], expected: Any
+) -> None:
+    story = tell.honest()
+    texts = tuple(ComparedText(rank, *numbers) for rank, numbers in enumerate(counts))
+    story.evaluation = scored(0.9, texts=texts)
+    look = story.observation("EVAL014")
+    assert look.state is expected
+    if expected is FLAGGED:
+        assert "15% stand in passages of the text for validation" in look.hits[0].message
+        assert look.hits[0].ranks == (0,)
 
 
 def test_a_part_of_both_splits_that_is_set_aside(tell: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.data.loader_passes import passes_of
-from grader.model.evaluation import ComparedPictures
+from grader.model.evaluation import ComparedPictures, ComparedText
 from grader.model.trace import RankTrace
 
 _NEARLY_ALL = 0.9
@@ -19,6 +19,10 @@ _SHARED = 0.05
 _FEWEST_PICTURES = 4
 _OF_PICTURES = 0.02
 """An image that stands in both splits is a training image there."""
+
+_FEWEST_SYMBOLS = 200
+_OF_TEXT = 0.05
+"""Noise, joints and the like make of training texts less than a tenth of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,15 @@ def validation_samples(evidence: Evidence) -> tuple[SharedSamples, ...]:
 def validation_pictures(evidence: Evidence) -> tuple[ComparedPictures, ...]:
     """What the ranks trained on, by the scorer's comparison; empty where next to none are validation images."""
     found = evidence.evaluation.pictures if evidence.evaluation is not None else ()
-    num, shared = sum(one.num for one in found), sum(one.num_validation for one in found)
+    num, shared = sum(one.num for one in found), sum(one.num_validation + one.num_blended for one in found)
     return found if shared >= max(_FEWEST_PICTURES, _OF_PICTURES * num) else ()
+
+
+def validation_text(evidence: Evidence) -> tuple[ComparedText, ...]:
+    """The same of text; empty where next to nothing of it stands in the text for validation alone."""
+    found = evidence.evaluation.texts if evidence.evaluation is not None else ()
+    num, shared = sum(one.num for one in found), sum(one.num_validation for one in found)
+    return found if shared >= max(_FEWEST_SYMBOLS, _OF_TEXT * num) else ()
 
 
 def _fed(evidence: Evidence, rank: RankTrace) -> FedSamples | None:
