@@ -34,12 +34,12 @@ _NEARER = 0.25
 _ROUNDING = 1e-4
 """What numbers from 0 to 255 leave between a picture and its image; less is told as this."""
 _CHUNK = 1 << 12
-_MOST_BLENDS = 128
-"""Pictures of which it is asked what they were blended of."""
+_FEWEST_BLENDS, _MOST_BLENDS = 16, 128
+"""Pictures of which it is asked what they were blended of: fewer where images are many."""
 _FIRST = 16
 """Images that are nearest to a picture; one of them is part of its blend. Fewer where images are many."""
-_MOST_PAIRS = 1 << 23
-"""First image and other one, of all pictures: another second's work."""
+_MOST_PAIRS = 1 << 22
+"""First image and other one, of all pictures: some tenths of a second's work."""
 _NEAR_BLEND = 0.01
 """What a blend may leave of a picture."""
 _LEAST_PART = 0.2
@@ -71,8 +71,9 @@ def compared_pictures(
     some = (near < _NEAR).nonzero()[:, 0]
     found = some[near[some] < _NEARER * _distances(pictures[some], train)]
     compared, of_validation = Counter(ranks), Counter(ranks[n] for n in found.tolist())
-    known, spread = {*found.tolist()}, -(-len(pictures) // _MOST_BLENDS)
-    asked = [n for n in range(0, len(pictures), spread) if n not in known]
+    most = _MOST_PAIRS // (_FIRST * (len(train) + len(validation)))
+    spread = -(-len(pictures) // min(max(most, _FEWEST_BLENDS), _MOST_BLENDS))
+    asked = sorted({*range(0, len(pictures), spread)} - {*found.tolist()})
     if time.monotonic() - began > WALL_S / 4:
         asked = []  # what has been found is not lost where the machine is too busy for more
     blends = _blends(pictures[asked], (train, validation))
@@ -134,8 +135,11 @@ def _blends(pictures: Tensor, splits: tuple[NDArray[np.uint8], NDArray[np.uint8]
     near = torch.cat([pictures @ chunk.T for chunk, _ in chunks], 1)
     x, first = near.topk(min(_FIRST, near.shape[1], max(1, _MOST_PAIRS // near.numel())), 1)
     held = torch.cat([torch.full((len(chunk),), of) for chunk, of in chunks])[first]
-    images = torch.cat([chunk for chunk, _ in chunks])
-    firsts = images[first]
+    firsts, before = torch.zeros(*first.shape, pictures.shape[1]), 0
+    for chunk, _ in chunks:
+        inside = (first >= before) & (first < before + len(chunk))
+        firsts[inside] = chunk[first[inside] - before]
+        before += len(chunk)
     left = torch.where(held, 1.0, 1 - x.square()).amin(1)
     left_by_held = torch.ones(len(pictures))
     for chunk, of_held in chunks:
