@@ -27,8 +27,6 @@ _SAMPLES_S = 5.0
 """Time, and processor time, for what single samples counted for."""
 _EVEN = 0.1
 """What ranks' means may leave where all samples of a rank count alike."""
-_MOST_UNCLEAR = 2
-"""Steps that samples do not explain, whatever they count for: images are changed at random, and others won't tell."""
 _ALIKE = 0.05
 """Size of what is a rank's own in its gradient, as a share of it: with less, its part can't be told from others'."""
 
@@ -74,9 +72,9 @@ class _Taken(NamedTuple):
 def _with_samples(found: list[_Taken], trainer: Trainer) -> list[_Taken]:
     """The same, with what samples counted for where ranks' means do not explain a step, while there is time."""
     ends = (time.monotonic() + _SAMPLES_S, time.process_time() + _SAMPLES_S)
-    taken, unclear = list(found), 0
+    taken = list(found)
     for n, one in enumerate(found):
-        if one.step.unexplained < _EVEN or unclear == _MOST_UNCLEAR:
+        if one.step.unexplained < _EVEN:
             continue
         try:
             _load(trainer.network, _weights(one.told))
@@ -85,7 +83,8 @@ def _with_samples(found: list[_Taken], trainer: Trainer) -> list[_Taken]:
             break
         except (ValueError, IndexError, RuntimeError):
             continue
-        unclear += not samples
+        if not samples:
+            break  # images are changed at random, and what is said of one step can't be said of others
         taken[n] = one._replace(step=replace(one.step, samples=samples))
     return taken
 
