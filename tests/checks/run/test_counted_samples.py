@@ -98,9 +98,10 @@ def test_classes_that_only_one_rank_learns_from_are_told(tell: Any) -> None:
     (hit,) = story.observation("GRAD001").hits
     assert hit.ranks == (0, 1)
     assert (
-        "what rank 0 of classes 1, 3, 5, 7 and 9 and rank 1 of classes 0, 2, 4, 6 and 8 drew" in hit.message
+        "samples of classes 1, 3, 5, 7 and 9 on rank 0 and of classes 0, 2, 4, 6 and 8 on rank 1 counted"
+        in hit.message
     )
-    assert "counted for 2.0% of what it does where all samples count alike" in hit.message
+    assert "counted for 2.0% of what they do where all samples count alike" in hit.message
     assert "Weigh classes alike on all ranks." in hit.hint
     assert story.observation("TRUST002").state is State.VERIFIED
 

@@ -72,12 +72,12 @@ def without_classes(evidence: Evidence, exchange: Site | None) -> Hit | None:
     found = muted_classes(evidence)
     if found is None or compare_parameters(evidence.trace).difference is not None:
         return None
-    told = [f"rank {rank} of {_classes(classes)}" for rank, classes in found.classes.items()]
+    told = [f"of {_classes(classes)} on rank {rank}" for rank, classes in found.classes.items()]
     backwards = evidence.script.training.backwards
     return Hit(
         message=(
             f"In {count(found.num_steps, 'step')} that were taken again, from the same weights and with the samples "
-            f"that each rank drew, what {listed(told)} drew counted for {found.weight:.1%} of what it does where all "
+            f"that each rank drew, samples {listed(told)} counted for {found.weight:.1%} of what they do where all "
             "samples count alike; on other ranks the same classes count in full. So these samples are drawn, and next "
             "to nothing is learnt from them: the loss weighs classes by rank, and the average of such gradients is not "
             "that of the batch of all ranks."
