@@ -6,9 +6,7 @@ Asked only where a run has shown that weights were saved too early or never; it 
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator
 
 from grader.checks.source.calls.ways import ways_to
 from grader.checks.source.causes import CauseInText, options_of, weight_saves
@@ -26,25 +24,11 @@ from grader.checks.source.syntax.nodes import (
     steps_up,
     walk,
 )
+from grader.checks.source.values.arithmetic import worked_out
 from grader.checks.source.values.reaching_assignments import is_main_block
 
 _MOST_CALLS = 4
 _MOST_ROUNDS = 10_000
-_ARITHMETIC: dict[type, Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Mod: operator.mod,
-    ast.FloorDiv: operator.floordiv,
-}
-_COMPARISONS: dict[type, Callable[[float, float], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-}
 _OUT_OF_CASE = "Let every run save: take the save out of that condition, or save behind the loop as well."
 
 
@@ -224,25 +208,9 @@ def _number(script: Script, node: ast.expr) -> float | None:
 
 def _holds(script: Script, test: ast.expr, name: str, number: int) -> bool:
     """Whether a test holds in a round; also where nobody can tell."""
-    found = _value(script, test, name, number)
+
+    def told(part: ast.expr) -> float | None:
+        return number if isinstance(part, ast.Name) and part.id == name else _number(script, part)
+
+    found = worked_out(test, told)
     return found is None or bool(found)
-
-
-def _value(script: Script, node: ast.expr, name: str, number: int) -> float | None:
-    """What arithmetic over the number of a round comes to; None where it can't be told."""
-    if isinstance(node, ast.Name) and node.id == name:
-        return number
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = _value(script, node.operand, name, number)
-        return None if inner is None else not inner
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        a, b = (_value(script, side, name, number) for side in (node.left, node.right))
-        if a is None or b is None or (not b and isinstance(node.op, ast.Mod | ast.FloorDiv)):
-            return None
-        return _ARITHMETIC[type(node.op)](a, b)
-    if isinstance(node, ast.Compare) and all(type(op) in _COMPARISONS for op in node.ops):
-        sides = [_value(script, side, name, number) for side in (node.left, *node.comparators)]
-        known = [side for side in sides if side is not None]
-        told = zip(node.ops, pairwise(known), strict=False)
-        return all(_COMPARISONS[type(op)](a, b) for op, (a, b) in told) if len(known) == len(sides) else None
-    return _number(script, node)

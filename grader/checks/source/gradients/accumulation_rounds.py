@@ -7,8 +7,7 @@ what is unknown is never claimed. It runs nothing of the submission.
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from grader.checks.source.gradients.accumulation import Accumulation
@@ -16,15 +15,9 @@ from grader.checks.source.gradients.sync_switches import Switch, is_no_sync, swi
 from grader.checks.source.libraries.names import Names
 from grader.checks.source.ranks.rank_tests import Conditions
 from grader.checks.source.syntax.nodes import walk
+from grader.checks.source.values.arithmetic import worked_out
 from grader.checks.source.values.sources import Values
 
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-}  # fmt: skip
-_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}  # fmt: skip
 _EVERY = 4
 """Stands for a number of micro-batches that the text does not tell."""
 
@@ -124,48 +117,19 @@ class AccumulationRounds:
 
     def _value(self, node: ast.expr, known: dict[str, int], depth: int) -> Any:
         """What an expression comes to in one round; None where that can't be told."""
-        if isinstance(node, ast.Compare) and _key(node) in known:
-            return known[_key(node)]
+        return worked_out(node, lambda part: self._known(part, known, depth))
+
+    def _known(self, node: ast.expr, known: dict[str, int], depth: int) -> Any:
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, int) else None
-        if isinstance(node, ast.Name | ast.Attribute):
-            if _key(node) in known:
-                return known[_key(node)]
-            origins = self._values.origins(node)
-            if (
-                len(origins) == 1
-                and origins[0] is not node
-                and isinstance(origins[0], ast.expr)
-                and depth < 4
-            ):
-                return self._value(origins[0], known, depth + 1)
+        if not isinstance(node, ast.Name | ast.Attribute | ast.Compare):
             return None
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            inner = self._value(node.operand, known, depth)
-            return None if inner is None else not inner
-        if isinstance(node, ast.BoolOp):
-            parts = [self._value(v, known, depth) for v in node.values]
-            decisive = isinstance(node.op, ast.Or)
-            if any(p is not None and bool(p) is decisive for p in parts):
-                return decisive
-            return None if None in parts else not decisive
-        if isinstance(node, ast.BinOp | ast.Compare):
-            return self._computed(node, known, depth)
-        return None
-
-    def _computed(self, node: ast.BinOp | ast.Compare, known: dict[str, int], depth: int) -> Any:
-        if isinstance(node, ast.Compare):
-            if len(node.ops) != 1:
-                return None
-            sides = (node.left, node.comparators[0])
-            work = _COMPARED.get(type(node.ops[0]))
-        else:
-            sides = (node.left, node.right)
-            work = operator.mod if isinstance(node.op, ast.Mod) else _ARITHMETIC.get(type(node.op))
-        left, right = (self._value(s, known, depth) for s in sides)
-        if work is None or left is None or right is None or (work is operator.mod and not right):
+        if _key(node) in known or isinstance(node, ast.Compare):
+            return known.get(_key(node))
+        origins = self._values.origins(node)
+        if len(origins) != 1 or origins[0] is node or not isinstance(origins[0], ast.expr) or depth >= 4:
             return None
-        return work(left, right)
+        return self._value(origins[0], known, depth + 1)
 
 
 def _counts_rounds(node: ast.expr) -> bool:
