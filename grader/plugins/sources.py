@@ -28,12 +28,14 @@ class Sources:
         group: entry points of installed packages; each names a module, or a package of nothing else. "": none.
         folder: name of a folder beside the course's tasks; "": none.
         classes: entry points name a class in a module, `module:Class`.
+        rooms: packages inside the package hold plug-ins, too; else each is one itself.
     """
 
     package: str
     group: str = ""
     folder: str = ""
     classes: bool = False
+    rooms: bool = False
 
 
 RULES = Sources("grader.checks.rules", "grader.rules", "rules")
@@ -70,7 +72,7 @@ def plugin_files(sources: Sources) -> tuple[PluginFile, ...]:
 
 def listed(sources: Sources) -> tuple[tuple[PluginFile, ...], tuple[PluginProblem, ...]]:
     """The same, with what is no plug-in and lies among them, or is named and not there."""
-    in_packages, amiss = _in_packages(sources.package, sources.group, sources.classes, tuple(sys.path))
+    in_packages, amiss = _in_packages(sources, tuple(sys.path))
     own, stray = _of_course(sources)
     return (*in_packages, *own), (*amiss, *stray)
 
@@ -101,22 +103,22 @@ def foreign_files(*kinds: Sources) -> tuple[Path, ...]:
 
 @lru_cache(maxsize=8)
 def _in_packages(
-    package: str, group: str, classes: bool, _path: tuple[str, ...]
+    sources: Sources, _path: tuple[str, ...]
 ) -> tuple[tuple[PluginFile, ...], tuple[PluginProblem, ...]]:
     """What does not change while a process runs, unless somebody changes where modules are looked for."""
-    found = {file.module: file for file in modules_of(package)}
+    found = {file.module: file for file in modules_of(sources.package, sources.rooms)}
     problems: list[PluginProblem] = []
-    for entry in entry_points_of(group):
+    for entry in entry_points_of(sources.group):
         try:
-            found |= {file.module: file for file in modules_of(entry.module if classes else entry.value)}
+            found |= {file.module: file for file in modules_of(entry.module if sources.classes else entry.value)}
         except (Exception, SystemExit) as error:  # noqa: BLE001 - finding a module runs the packages above it
             text = f"entry point `{entry.name} = {entry.value}`: {type(error).__name__}: {error}"
             problems.append(PluginProblem(*place_of(entry), text, of_course=False))
     return tuple(found.values()), tuple(problems)
 
 
-def modules_of(name: str) -> Iterator[PluginFile]:
-    """A module, or the modules of a package, by name.
+def modules_of(name: str, rooms: bool = False) -> Iterator[PluginFile]:
+    """A module, or the modules of a package, by name; with `rooms`, those of its packages instead of the packages.
 
     Raises:
         ImportError: there is none of that name; whatever a package above it raises.
@@ -131,6 +133,9 @@ def modules_of(name: str) -> Iterator[PluginFile]:
         return
     for folder in spec.submodule_search_locations:
         for info in pkgutil.iter_modules([folder]):
+            if rooms and info.ispkg:
+                yield from modules_of(f"{name}.{info.name}")
+                continue
             path = Path(folder, info.name, "__init__.py") if info.ispkg else Path(folder, f"{info.name}.py")
             yield PluginFile(info.name, path, f"{name}.{info.name}")
 

@@ -1,1 +1,1 @@
-"""Pages for people, server-rendered. Every module here has a `router`, found by folder; nothing else lies here."""
+"""Pages for people, server-rendered, in rooms. Every module of a room has a `router`, found by where it lies."""

@@ -1,0 +1,1 @@
+"""Coming in and going out: signing in and on, joining by a code or a link."""

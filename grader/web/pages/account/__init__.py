@@ -1,0 +1,1 @@
+"""One's own account: words, mail, ways to sign in, and what is kept about one."""

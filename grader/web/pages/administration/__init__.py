@@ -1,0 +1,1 @@
+"""What administrators see of the whole service: courses, people, platforms, the queue."""

@@ -1,0 +1,1 @@
+"""Handing in, watching, and reading what came of it."""

@@ -1,0 +1,1 @@
+"""What people add to grades: reviews, comments, requests, judging again."""

@@ -1,0 +1,1 @@
+"""What anybody may read: rules, the programming interface, static files."""

@@ -1,0 +1,1 @@
+"""How a class did: gradebook, lists of attempts, class views, and files to take away."""
