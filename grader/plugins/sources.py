@@ -110,7 +110,9 @@ def _in_packages(
     problems: list[PluginProblem] = []
     for entry in entry_points_of(sources.group):
         try:
-            found |= {file.module: file for file in modules_of(entry.module if sources.classes else entry.value)}
+            found |= {
+                file.module: file for file in modules_of(entry.module if sources.classes else entry.value)
+            }
         except (Exception, SystemExit) as error:  # noqa: BLE001 - finding a module runs the packages above it
             text = f"entry point `{entry.name} = {entry.value}`: {type(error).__name__}: {error}"
             problems.append(PluginProblem(*place_of(entry), text, of_course=False))

@@ -1,4 +1,4 @@
-"""Loads the routes of a folder: every page in the rooms of `pages/`, every resource of `api/`, each a module with a `router`."""
+"""Loads the routes of a package: all pages in their rooms, or all resources of the API. Each module has a `router`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def load_routes(package: str) -> APIRouter:
     Raises:
         InfraError: a module has no router, or answers what another one answers.
     """
-    found = [route for plugin in load(Sources(package, rooms=True), SHAPE, _clashes) for route in _routes(plugin)]
+    found = [
+        route for plugin in load(Sources(package, rooms=True), SHAPE, _clashes) for route in _routes(plugin)
+    ]
     found.sort(key=_vagueness)
     made = APIRouter()
     made.routes.extend(found)

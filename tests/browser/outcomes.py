@@ -23,7 +23,7 @@ from grader.store.queue import claims
 from grader.store.tables.course_task import LatePolicy
 from tests.report import factory
 from tests.web.conftest import School
-from tests.web.test_staff_similarity import SHARED, renamed
+from tests.web.staff.test_similarity import SHARED, renamed
 
 
 def held() -> Attempt:

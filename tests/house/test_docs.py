@@ -23,7 +23,7 @@ MAX_WORDS = 40
 # that runs such a line for real, or the script that does.
 RUN_ELSEWHERE = {
     "celery -A grader.queue": "tests/worker/test_celery.py",
-    "curl": "tests/web/test_api_reference.py",
+    "curl": "tests/web/api/test_reference.py",
     "docker-compose": "tests/acceptance/test_compose.py",
     "grader calibrate": "tests/acceptance/test_documented.py",
     "grader compare": "tests/client/test_compare.py",
@@ -42,7 +42,7 @@ RUN_ELSEWHERE = {
     "grader new course": "tests/acceptance/test_new_course.py",
     "grader new task": "tests/acceptance/test_new_task.py",
     "grader pool": "tests/acceptance/test_documented.py",
-    "grader recover": "tests/web/test_recovery.py",
+    "grader recover": "tests/web/access/test_recovery.py",
     "grader regrade": "tests/judging/test_another_version.py",
     "grader report": "tests/client/test_commands.py",
     "grader serve": "tests/serve/test_embedded.py",
@@ -60,7 +60,7 @@ RUN_ELSEWHERE = {
     "make lock": "tests/house/test_lock.py",
     "make serve": "tests/serve/test_embedded.py",
     "make test": ".ci/run",
-    "make texts": "tests/web/test_languages.py",
+    "make texts": "tests/web/account/test_languages.py",
     "make up": "tests/acceptance/test_compose.py",
     "python -m pip install": "tests/acceptance/test_wheel.py",
     "python -m tests.bench": "tests/acceptance/test_documented.py",

@@ -48,7 +48,7 @@ OWN = "\n".join(f"setting_{n} = ({n} * 7 + {n % 3}) % 11 if {n} > 4 else -{n}" f
 
 
 def skeleton(school: School, name: str = "ddp-toy") -> str:
-    root = Path(__file__).resolve().parents[2] / "skeletons" / name
+    root = Path(__file__).resolve().parents[3] / "skeletons" / name
     return (root / "train.py").read_text(encoding="utf-8")
 
 

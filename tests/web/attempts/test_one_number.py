@@ -57,7 +57,7 @@ from tests.web.told_outcomes import (
     words,
 )
 
-_STORED = Path(__file__).parents[1] / "judging" / "fixtures"
+_STORED = Path(__file__).parents[2] / "judging" / "fixtures"
 STORED = (
     "ddp-toy-flat_script",
     "ddp-toy-never_wrapped",

@@ -10,8 +10,8 @@ from grader.delivery.webhooks.signature import webhook_secret
 from grader.store.delivery import deliveries, webhooks
 from grader.store.delivery.deliveries import take
 from grader.store.delivery.webhooks import Webhook
+from tests.web.access.test_confirmations import yes
 from tests.web.conftest import School
-from tests.web.test_confirmations import yes
 
 URL = "https://tools.example.edu/grades?key=1"
 

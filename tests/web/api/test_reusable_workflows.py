@@ -118,7 +118,7 @@ def test_the_lines_hand_in_wait_and_end_as_the_verdict_is(
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("GRADER_")},
         "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
         "GRADER_URL": served.url,
         "GRADER_TOKEN": served.school.token("anna", Scope.SUBMIT),
         "COMMAND": "submit",

@@ -10,8 +10,8 @@ from grader.store.courses import announcements
 from grader.store.delivery.delivery_channels import note_channel
 from grader.store.people.mailboxes import set_address
 from grader.store.tables import DeliveryRow
+from tests.web.access.test_confirmations import yes
 from tests.web.conftest import School
-from tests.web.test_confirmations import yes
 
 
 def test_what_staff_writes_stands_on_the_courses_page(school: School) -> None:

@@ -11,10 +11,7 @@ from grader.store.people import identities
 from grader.store.people.identities import VouchedIdentity
 from grader.web.security.access import AccessRule
 from grader.web.sign_on.provider import Provider, SignOnSettings
-from tests.web.access_promises import is_open
-from tests.web.conftest import School
-from tests.web.sign_on_provider import CLIENT, SECRET, FakeProvider
-from tests.web.test_access_matrix import (
+from tests.web.access.test_access_matrix import (
     Campus,
     _ask,
     _assert_refused,
@@ -22,7 +19,10 @@ from tests.web.test_access_matrix import (
     _everything,
     campus,
 )
-from tests.web.test_sign_on import come, provider, served_provider, set_person, who
+from tests.web.access.test_sign_on import come, provider, served_provider, set_person, who
+from tests.web.access_promises import is_open
+from tests.web.conftest import School
+from tests.web.sign_on_provider import CLIENT, SECRET, FakeProvider
 
 __all__ = ["campus", "provider", "served_provider"]
 
