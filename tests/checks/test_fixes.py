@@ -14,7 +14,8 @@ from grader.catalog.submissions.scripts import NamedScript
 from grader.checks.lint import LintedScript, lint
 from grader.checks.mended_script import MendedScript, mend
 from grader.checks.rule import load_rules
-from grader.model.finding import Finding, Severity
+from grader.checks.source.script import parse
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.fix import Edit, Fix, mended
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
 
@@ -40,18 +41,16 @@ def found(path: Path) -> tuple[Finding, ...]:
     return lint(submission(path.read_text(encoding="utf-8")))
 
 
-def fixable() -> list[Path]:
-    folders = sorted(FIXTURES / rule.code for rule in load_rules() if rule.check_source)
-    paths = [path for folder in folders for path in sorted(folder.glob("flagged_*.py"))]
-    return [path for path in paths if own(path)]
+@cache
+def fixable(code: str) -> tuple[Path, ...]:
+    """The rule's flagged fixtures with a fix among its own findings."""
+    paths = sorted((FIXTURES / code).glob("flagged_*.py"))
+    return tuple(path for path in paths if own(path))
 
 
 def own(path: Path) -> list[Finding]:
     """Findings of the fixture's own rule that come with a fix."""
     return [one for one in found(path) if one.code == path.parent.name and one.fix is not None]
-
-
-FIXABLE = fixable()
 
 
 def told(findings: tuple[Finding, ...]) -> Counter[str]:
@@ -74,39 +73,48 @@ def old_line(before: str, after: str, number: int) -> int | None:
     return None
 
 
-def test_which_rules_have_fixes_and_that_each_shows_three() -> None:
-    counted = Counter(path.parent.name for path in FIXABLE)
-    assert set(counted) == WITH_FIXES
-    assert {code: number for code, number in counted.items() if number < 3} == {}
+@pytest.mark.parametrize("code", sorted(WITH_FIXES))
+def test_rules_with_fixes_show_three(code: str) -> None:
+    assert len(fixable(code)) >= 3
 
 
-@pytest.mark.parametrize("path", FIXABLE, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_a_fix_takes_its_finding_away_and_brings_no_other(path: Path) -> None:
-    before = path.read_text(encoding="utf-8")
-    for finding in own(path):
-        assert finding.fix is not None
-        assert finding.fix.summary.endswith(".")
-        assert finding.hint, "a fix stands beside its hint, never in its place"
-        after = mended(submission(before), [finding.fix]).text(ENTRY_POINT) or ""
-        compile(after, str(path), "exec")
-        assert after != before
-        later = lint(submission(after))
-        again = [one for one in later if one.code == finding.code]
-        assert len(again) < len([one for one in found(path) if one.code == finding.code])
-        lines = {old_line(before, after, one.location.line) for one in again if one.location}
-        assert not {place.line for place in finding.where} & lines
-        assert not told(later) - told(found(path)), "it brought something about that was not there before"
+def test_all_other_rules_have_none() -> None:
+    others = [rule for rule in load_rules() if rule.check_source and rule.code not in WITH_FIXES]
+    for rule in others:
+        for path in (FIXTURES / rule.code).glob("flagged_*.py"):
+            script = parse(submission(path.read_text(encoding="utf-8")))
+            assert not [hit for hit in rule.source_hits(script) if hit.fix is not None], path
 
 
-@pytest.mark.parametrize("path", FIXABLE, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_all_fixes_together_come_to_rest(path: Path) -> None:
-    first = mend_all(path.read_text(encoding="utf-8"))
-    text = first.linted.source.submission.text(ENTRY_POINT) or ""
-    compile(text, str(path), "exec")
-    assert first.mended
-    assert not [one for one in first.linted.findings if one.fix is not None]
-    second = mend_all(text)
-    assert (second.mended, second.changed) == ((), ())
+@pytest.mark.parametrize("code", sorted(WITH_FIXES))
+def test_a_fix_takes_its_finding_away_and_brings_no_other(code: str) -> None:
+    for path in fixable(code):
+        before = path.read_text(encoding="utf-8")
+        for finding in own(path):
+            assert finding.fix is not None
+            assert finding.fix.summary.endswith("."), path
+            assert finding.hint, f"{path}: a fix stands beside its hint, never in its place"
+            after = mended(submission(before), [finding.fix]).text(ENTRY_POINT) or ""
+            compile(after, str(path), "exec")
+            assert after != before, path
+            later = lint(submission(after))
+            again = [one for one in later if one.code == code]
+            assert len(again) < len([one for one in found(path) if one.code == code]), path
+            lines = {old_line(before, after, one.location.line) for one in again if one.location}
+            assert not {place.line for place in finding.where} & lines, path
+            assert not told(later) - told(found(path)), f"{path}: it brought something about"
+
+
+@pytest.mark.parametrize("code", sorted(WITH_FIXES))
+def test_all_fixes_together_come_to_rest(code: str) -> None:
+    for path in fixable(code):
+        first = mend_all(path.read_text(encoding="utf-8"))
+        text = first.linted.source.submission.text(ENTRY_POINT) or ""
+        compile(text, str(path), "exec")
+        assert first.mended, path
+        assert not [one for one in first.linted.findings if one.fix is not None], path
+        second = mend_all(text)
+        assert (second.mended, second.changed) == ((), ()), path
 
 
 @pytest.mark.parametrize("path", sorted((FIXTURES / "styles").glob("*.py")), ids=lambda p: p.stem)
@@ -147,7 +155,7 @@ def test_an_edit_that_breaks_the_syntax_or_lies_outside_is_not_made() -> None:
     outside = Fix("Lies outside.", (Edit(ENTRY_POINT, 9, 1, 9, 1, "z = 3\n"),))
     right = Fix("Is right.", (Edit(ENTRY_POINT, 2, 5, 2, 6, "3"),))
     first, second, third = (
-        Finding(code, Severity.ERROR, found(FIXABLE[0])[0].evidence, "m", "h", fix=fix)
+        Finding(code, Severity.ERROR, EvidenceKind.SOURCE, "m", "h", fix=fix)
         for code, fix in (("A001", broken), ("A002", outside), ("A003", right))
     )
 
@@ -170,9 +178,7 @@ def test_fixes_that_overlap_are_made_one_after_the_other_and_a_useless_one_is_ta
     with pytest.raises(ValueError, match="no file"):
         mended(submission("x = 1\n"), [Fix("", (Edit("other.py", 1, 1, 1, 1, ""),))])
 
-    useless = Finding(
-        "A001", Severity.ERROR, found(FIXABLE[0])[0].evidence, "m", "h", fix=Fix("Nothing.", (one,))
-    )
+    useless = Finding("A001", Severity.ERROR, EvidenceKind.SOURCE, "m", "h", fix=Fix("Nothing.", (one,)))
 
     def again(source: NamedScript) -> LintedScript:
         return LintedScript(source, (useless,))

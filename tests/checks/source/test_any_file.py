@@ -6,15 +6,14 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-import torch
-import torchvision
 
 from grader.checks.lint import lint_script
 from grader.checks.source.script import parse
 from grader.model.submission import SourceFile, Submission
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
-TORCH, TORCHVISION = Path(torch.__file__).parent, Path(torchvision.__file__).parent
+PACKAGES = Path(sysconfig.get_paths()["purelib"])
+TORCH, TORCHVISION = PACKAGES / "torch", PACKAGES / "torchvision"
 
 
 def files(root: Path, every: int, *below: str) -> list[Path]:
