@@ -266,7 +266,8 @@ def _hit(script: Script, stream: Stream, whole: list[EpochPartition], layout: La
         message=f"{ranks(everyone)} {drew} {count(first.num_distinct, 'sample')} in {when}. {cause}, so every {who} "
         f"trains on the whole set: {number} {plural} do the same work {number} times.",
         hint=hint,
-        where=(*lines(script, one.nodes if one is not None else blamed), *place(stream.site)),
+        where=(*lines(script, one.nodes if one is not None else blamed), *place(stream.site))
+        or lines(script, script.training.backwards[:1]),
         ranks=everyone,
         details={
             "epochs": numbers,

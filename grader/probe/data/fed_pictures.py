@@ -1,7 +1,9 @@
-"""Now and then what a model is given in training, pictures or text: others hold it against what it must not learn from.
+"""Now and then what a model learns from, pictures or text: others hold it against what it must not learn from.
 
-At which steps is drawn by lot and known when they are there. Of a step whose gradients come of several batches one is
-told, drawn as well. A batch that no gradient is taken of, as in a validation in training mode, is none of training.
+Pictures and text are what a model is given in training, and text is also what a loss compares with, whichever way it
+was given. At which steps is drawn by lot and known when they are there. Of a step whose gradients come of several
+batches one is told, drawn as well. A batch that no gradient is taken of, as in a validation in training mode, is none
+of training.
 """
 
 from __future__ import annotations
@@ -53,9 +55,7 @@ class _Look:
         self._settle()
         rows = self.newest if self.kept is None else self.kept
         if rows is not None and len(rows):
-            values = base64.b64encode(rows.numpy()).decode()
-            text = rows.element_size() > 1
-            writer.write(events.PICTURES, n=self.step, num=len(rows), text=text, values=values)
+            _tell(self.step, rows)
 
     def _settle(self) -> None:
         """What was given last counts where gradients were taken since."""
@@ -68,6 +68,17 @@ class _Look:
 
 
 _look: _Look | None = None
+
+
+@guarded("foretold text", values=True)
+def tell_text(step: int, symbols: Any) -> None:
+    """Tell what was to be foretold at a step: numbers of symbols (N) in the order of the text, as one row."""
+    _tell(step, _numbers(symbols[None], step))
+
+
+def _tell(step: int, rows: Any) -> None:
+    values = base64.b64encode(rows.numpy()).decode()
+    writer.write(events.PICTURES, n=step, num=len(rows), text=rows.element_size() > 1, values=values)
 
 
 @guarded("fed pictures", values=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from grader.probe.data import fed_pictures
 from grader.probe.hooks import sampling
 from grader.probe.hooks.counters import counters
 from grader.probe.hooks.patches import guarded
@@ -27,8 +28,11 @@ _REDUCTIONS = ("none", "mean", "sum")
 _PASSED = ("View", "Reshape", "Squeeze", "ToCopy", "Clone", "Alias", "Unsqueeze", "Expand")
 _MEANS = {"Mean": "mean", "Sum": "sum"}
 _looks = sampling.SampledSteps(EVERY)
-_pending: tuple[int, Any] | None = None
-"""Step and values that a device is still computing: told with the next ones, when they have long been there."""
+_FEWEST_SYMBOLS = 32
+"""Classes from which on labels are symbols of a text."""
+_SHORTEST_TEXT = 64
+_pending: tuple[int, Any, list[Any]] | None = None
+"""Step, values that a device is still computing, and texts: told with the next ones, when they have long been there."""
 
 
 @guarded("loss origin", values=True)
@@ -88,7 +92,9 @@ def _constant(node: Any) -> float | None:
 
 @guarded("cross entropies", values=True)
 def tell_cross_entropies(tensor: Any) -> None:
-    """Tell the cross entropies in a loss, at the steps that are looked at."""
+    """Tell the cross entropies in a loss, at the steps that are looked at, and the text that they foretell."""
+    import torch
+
     global _pending
     step = counters.steps
     if step >= FIRST_SAMPLED and (step < _looks.next or not _looks.at(step)):
@@ -99,26 +105,28 @@ def tell_cross_entropies(tensor: Any) -> None:
     if _pending is not None:
         before, _pending = _pending, None
         _tell(*before)
-    means = _cross_entropies(node)
-    if means is None:
+    losses = [*islice(_label_losses(node), _MAX_TERMS)]
+    if not losses:
         return
-    if device_steps.on_device(means):
-        _pending = (step, means)
-    else:
-        _tell(step, means)
-
-
-def _tell(step: int, means: Any) -> None:
-    writer.write(events.CROSS_ENTROPIES, n=step, means=means.tolist())
-
-
-def _cross_entropies(loss: Any) -> Any:
-    """The mean over the batch of each cross entropy with labels that a loss is a sum of; None without any."""
-    import torch
-
     with torch.no_grad():
-        terms = [_mean(node) for node in islice(_label_losses(loss), _MAX_TERMS)]
-        return torch.stack(terms) if terms else None
+        means = torch.stack([_mean(loss) for loss in losses])
+    texts = [loss._saved_target for loss in losses if _foretells(loss)] if sampling.is_random() else []
+    if device_steps.on_device(means):
+        _pending = (step, means, texts)
+    else:
+        _tell(step, means, texts)
+
+
+def _tell(step: int, means: Any, texts: list[Any]) -> None:
+    writer.write(events.CROSS_ENTROPIES, n=step, means=means.tolist())
+    for symbols in texts:
+        fed_pictures.tell_text(step, symbols)
+
+
+def _foretells(loss: Any) -> bool:
+    """Whether what a loss compares with is a text."""
+    symbols, length = loss._saved_self.shape[-1], loss._saved_target.numel()
+    return bool(symbols >= _FEWEST_SYMBOLS and length >= _SHORTEST_TEXT)
 
 
 def _mean(node: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,3 +60,14 @@ def test_a_wrapper_is_enough(tell: Any) -> None:
     story = twins(tell, 0)
     story.wrap()
     assert story.observation("GRAD001").state is State.VERIFIED
+
+
+def test_a_wrapper_over_one_rank_alone_averages_nothing(tell: Any) -> None:
+    story = twins(tell, 0)
+    story.wrap(line=9)
+    for rank in story.ranks:
+        rank.fields["wraps"] = [replace(wrap, replicas=(rank.rank,)) for wrap in rank.fields["wraps"]]
+    look = story.observation("GRAD001")
+    assert look.state is State.CONTRADICTED
+    assert look.hits[0].where[0].line == 9
+    assert "process_group" in look.hits[0].hint

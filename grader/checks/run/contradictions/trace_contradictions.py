@@ -24,6 +24,7 @@ from grader.checks.run.gradients.gradient_origin import (
     of_one_rank_more,
     without_steps,
 )
+from grader.checks.run.metrics.unmeasured_epochs import never_measured
 from grader.checks.run.models.equal_sums import contains, equal
 from grader.checks.run.models.replica_comparison import sharded
 from grader.checks.source.files.carried_data import carried_data
@@ -44,6 +45,7 @@ class Subject(StrEnum):
     GRADIENTS = "how the gradients that ranks step on come about"
     SAMPLES = "which samples ranks train on"
     WEIGHTS = "how the saved weights come about"
+    FIGURES = "how the reported figures come about"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
         found += _weights(evidence)
         weights = (unlearned(evidence), _carried(evidence))
         found += [Contradiction(fact, True, subject=Subject.WEIGHTS) for fact in weights if fact]
+        if fact := never_measured(evidence):
+            found.append(Contradiction(fact, True, outside=False, subject=Subject.FIGURES))
     shared = shared_openly(evidence)
     told = {
         Subject.SAMPLES: (

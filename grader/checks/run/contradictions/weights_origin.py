@@ -22,6 +22,8 @@ UNEXPLAINED = 0.5
 dropout and mixed samples keep a training loss up, by 0.3 where they are strong."""
 TRAINED = 0.2
 """Share of an untrained network's loss below which no training begins."""
+UNCHANGED = 0.85
+"""Share of where it began below which a loss falls while a network learns enough to reach any target."""
 _FEW = 3
 _FEWEST_LOOKS = 6
 SAME_SAMPLES = 0.3
@@ -34,27 +36,43 @@ _UNKNOWN = 1 << 30
 
 def unlearned(evidence: Evidence) -> str:
     """Weights that know the task, after steps in which little was learned."""
-    # Only what tells ten classes apart has a loss of which it is known where it begins.
-    classifies = evidence.has_images and any(metric.share for metric in evidence.metrics)
-    scored = (
-        evidence.evaluation.hidden.get("loss") if classifies and evidence.evaluation is not None else None
-    )
     curves = [_Learning.of(rank) for rank in evidence.trace.trainers]
     known = [curve for curve in curves if curve is not None]
-    if scored is None or scored <= 0 or not known or len(known) < len(curves):
+    hidden = evidence.evaluation.hidden if evidence.evaluation is not None else {}
+    if not known or len(known) < len(curves):
+        return ""
+    left = min(curve.lowest / curve.first for curve in known)
+    # Only what tells ten classes apart has a loss of which it is known where it begins.
+    if not evidence.has_images or not any(metric.share for metric in evidence.metrics):
+        return _known_before(evidence, left)
+    scored = hidden.get("loss")
+    if scored is None or scored <= 0:
         return ""
     if all(curve.first < TRAINED * UNTRAINED_LOSS for curve in known):
         return (
             f"The cross entropy was {known[0].first:.2f} at the first steps, where a network that knows nothing has "
             f"one of {UNTRAINED_LOSS:.1f}: training began with weights that had been trained before."
         )
-    left = min(curve.lowest / curve.first for curve in known)
     if left <= scored / UNTRAINED_LOSS + UNEXPLAINED:
         return ""
     return (
         f"The scored weights have a loss of {scored:.2f} on the hidden split, {scored / UNTRAINED_LOSS:.0%} of an "
         f"untrained network's, but in training the cross entropy never fell below {left:.0%} of where it began: these "
         "steps did not make them."
+    )
+
+
+def _known_before(evidence: Evidence, left: float) -> str:
+    """A target that is reached by training that changed hardly anything; `left` is what was left of its loss."""
+    hidden = evidence.evaluation.hidden if evidence.evaluation is not None else {}
+    asked = [m for m in evidence.metrics if m.name in evidence.levels and m.name in hidden]
+    reached = [m for m in asked if m.reached(hidden[m.name], evidence.levels[m.name])]
+    if left < UNCHANGED or not reached:
+        return ""
+    metric = reached[0]
+    return (
+        f"The scored weights reach {metric.text(hidden[metric.name])} {metric.title}, but in training the cross "
+        f"entropy never fell below {left:.0%} of where it began: they knew before the first step what they know now."
     )
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from grader.checks.run.endings.end_counts import end_count
 from grader.model.call_site import Site
-from grader.model.trace import RankTrace
+from grader.model.trace import RankTrace, Wrap
 
 MEETINGS = ("barrier", "monitored_barrier")
 """Collectives that carry nothing."""
 
 
+def wrapped_alone(rank: RankTrace) -> tuple[Wrap, ...]:
+    """Wrappers in a group that has this rank and no other: they average over one."""
+    return tuple(wrap for wrap in rank.wraps if wrap.replicas == (rank.rank,) and wrap.parts is None)
+
+
 def sent_nothing(rank: RankTrace) -> bool:
-    """True where nothing can have averaged: no wrapper, and fewer collectives in the whole run than optimizer steps."""
+    """True where nothing can have averaged: no wrapper over ranks, and fewer collectives than optimizer steps."""
     told = end_count(rank, "sequence")
-    if rank.wraps or told is None:
+    if told is None or len(wrapped_alone(rank)) < len(rank.wraps):
         return False
     by_name: dict[tuple[str, Site | None], int] = {}
     for call in rank.collectives:

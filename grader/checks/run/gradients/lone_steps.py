@@ -13,7 +13,7 @@ from grader.checks.rule import Hit
 from grader.checks.run.endings.end_counts import gradients_computed
 from grader.checks.run.gradients.audited_shares import of_other_samples, without_classes
 from grader.checks.run.gradients.average_shares import average_shares
-from grader.checks.run.gradients.exchanges import MEETINGS
+from grader.checks.run.gradients.exchanges import MEETINGS, wrapped_alone
 from grader.checks.run.gradients.muted_ranks import muted_ranks
 from grader.checks.run.gradients.own_gradients import averaged_steps, averaging_ranks
 from grader.checks.run.models.equal_sums import contains, equal
@@ -249,16 +249,27 @@ def _between_the_looks(evidence: Evidence, found: Comparison, held: str) -> Hit 
 
 def twins(active: tuple[RankTrace, ...], found: Comparison, held: str) -> Hit:
     """Every rank took the same steps on the same samples, and nothing went from one to another."""
-    site = first_known([s.site for s in active[0].steps])
+    wraps = [wrap for rank in active for wrap in wrapped_alone(rank)]
+    site = first_known([wrap.site for wrap in wraps] or [step.site for step in active[0].steps])
+    wrapper = "each wrapper's group is that rank alone" if wraps else "no wrapper"
+    line = (
+        f"{at(site, 'The wrapper')} is given such a group"
+        if wraps
+        else f"{at(site, 'The update')} is the step that one rank alone would take"
+    )
+    mend = (
+        "Leave `process_group=` out of the wrapper: it then averages over all ranks. Train through it"
+        if wraps
+        else "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, train through it"
+    )
     return Hit(
         message=(
             f"{ranks(r.rank for r in active)} held equal {held} at {count(found.num_steps, 'compared step')}, but "
-            "nothing went from one to another: no wrapper, and fewer collectives than optimizer steps. They were equal "
-            f"because every rank did the very same work. {at(site, 'The update')} is the step that one rank "
-            "alone would take, and with different samples each would train a model of its own."
+            f"nothing went from one to another: {wrapper}, and fewer collectives than optimizer steps. They were equal "
+            f"because every rank did the very same work. {line}, and with different samples each would train a model "
+            "of its own."
         ),
-        hint="Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, train through it, "
-        "and give each rank samples of its own.",
+        hint=f"{mend}, and give each rank samples of its own.",
         where=place(site),
         ranks=tuple(r.rank for r in active),
         details={"steps_compared": found.num_steps, "steps_different": 0},

@@ -60,11 +60,16 @@ def unmeasured_epochs(evidence: Evidence) -> Hit | None:
     if len(figures) < most + _FEWEST_UNMEASURED:
         return None
     streams = evidence.ledger.validation
+    taken = (
+        f"in the whole run the network was given as many samples as {count(int(most), 'pass', 'passes')} over them "
+        f"takes: for at least {len(figures) - int(most)} of these epochs nothing was measured. Drawing the samples is "
+        "not enough; the"
+        if most
+        else "in the whole run the network was given training samples alone: nothing was measured. The"
+    )
     return Hit(
-        message=f"`{METRICS}` reports {len(figures)} different figures of the validation data, and in the whole run "
-        f"the network was given as many samples as {count(int(most), 'pass', 'passes')} over them takes: for at least "
-        f"{len(figures) - int(most)} of these epochs nothing was measured. Drawing the samples is not enough; the "
-        "curve shows what a network did only where one was run on them.",
+        message=f"`{METRICS}` reports {len(figures)} different figures of the validation data, and {taken} curve shows "
+        "what a network did only where one was run on them.",
         hint="Run the network over the validation set in each epoch that reports figures of it, in evaluation mode and "
         "under `torch.no_grad()`, and leave the figures out of epochs without such a pass.",
         where=told_once(
@@ -75,6 +80,17 @@ def unmeasured_epochs(evidence: Evidence) -> Hit | None:
         ),
         details={"figures": len(figures), "evaluations": int(most)},
         evidence=EvidenceKind.TRACE,
+    )
+
+
+def never_measured(evidence: Evidence) -> str:
+    """Figures of the validation data, another one in each epoch, of a network that met training samples alone."""
+    hit = unmeasured_epochs(evidence)
+    if hit is None or hit.details["evaluations"]:
+        return ""
+    return (
+        f"`{METRICS}` reports {hit.details['figures']} different figures of the validation data, and no network was "
+        "given anything but training samples in this run."
     )
 
 
@@ -101,8 +117,11 @@ def _times(evidence: Evidence, rank: RankTrace) -> int | None:
     if not any(one.drawn for one in rounds):
         alone = _shares(evidence)
         sizes = [one.given for one in rounds if one.given in alone]
+    given = sum(one.given for one in rounds) + (end_count(rank, "elsewhere") or 0)
     if not sizes or not min(sizes):
-        return None
+        # Whoever is asked for nothing but training samples, from the first to the last, has no figure of others.
+        none_at_all = not given and rank.steps and not any(one.drawn for one in rounds)
+        return 0 if none_at_all and not _goes_forward_unseen(evidence.script) else None
     lines = {site for one in shown for site in one.sites}
     same_line = any(not one.given and lines.issuperset(one.sites) for one in rounds if one.drawn)
     if not same_line and _goes_forward_unseen(evidence.script):
@@ -110,8 +129,7 @@ def _times(evidence: Evidence, rank: RankTrace) -> int | None:
     usual = median([step.samples for step in rank.steps]) if rank.steps else 0
     # In training mode and with gradients on, validation looks like training that belongs to the next step.
     as_training = sum(max(0, step.samples - int(usual)) for step in rank.steps)
-    given = sum(one.given for one in rounds) + (end_count(rank, "elsewhere") or 0) + as_training
-    return math.ceil(given / min(sizes))
+    return math.ceil((given + as_training) / min(sizes))
 
 
 def _rounds(evidence: Evidence, rank: RankTrace) -> list[_Round]:

@@ -87,7 +87,11 @@ def rows_of_own(script: Script) -> str:
     seeding = Seeding(script)
     draws = [n for n in _learned_from(script) if isinstance(n, ast.Call) and seeding.drawn(n)[0]]
     by_rank = seeding.by_rank or any(seeding.drawn(n)[1] is Seeded.BY_RANK for n in draws)
-    return f"{_FROM_ROW}." if by_rank else f"{_FROM_ROW}, or seed its draws with `seed + rank`."
+    if by_rank:
+        return f"{_FROM_ROW}."
+    if draws:
+        return f"{_FROM_ROW}, or seed its draws with `seed + rank`."
+    return f"{_FROM_ROW}, or take rows of its own from each batch, inputs and targets alike: `[rank::world_size]`."
 
 
 def _learned_from(script: Script) -> list[ast.AST]:
