@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from tests.probe.warm_ranks import Ran
 
@@ -89,6 +91,22 @@ dist.destroy_process_group()
     assert means == ([pytest.approx(expected_means, rel=1e-5)] * 2 if expected else [])
     assert {event.fields["n"] for event in ran.events("cross_entropies")} <= {0}
     assert not ran.events("unsupported")
+
+
+def test_text_that_a_loss_foretells_is_told_however_the_network_was_given_it(
+    ranks: Callable[..., Ran],
+) -> None:
+    script = """
+net, text = nn.Embedding(40, 40), torch.arange(200) % 37
+for _ in range(2):
+    F.cross_entropy(F.embedding(text[:-1], net.weight), text[1:]).backward()
+    F.cross_entropy(net(text[:8]), text[1:9]).backward()
+dist.destroy_process_group()
+"""
+    ran = ranks(START + script, nproc=1, lot="other")
+    values = [b64decode(event["values"]) for event in ran.lines[0] if event["e"] == "pictures"]
+    text = (torch.arange(1, 200) % 37).to(torch.int16).numpy().tobytes()
+    assert values == [text] * 2, "of eight symbols nothing can be told"
 
 
 @pytest.mark.parametrize(

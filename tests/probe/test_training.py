@@ -420,3 +420,34 @@ def test_what_an_optimizer_steps_with_is_told_at_first_and_when_it_has_changed(
     ]
     assert changed.fields["groups"][0]["momentum"] == 0.5
     assert len(second.events(events.SETTINGS)) == 2
+
+
+def test_several_threads_that_train_at_once_are_left_alone(ranks: Callable[..., Ran]) -> None:
+    """One after the other may train in threads of their own; side by side, what is kept of them would be mixed up."""
+    script = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Thread
+
+def train(together):
+    net = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(20):
+        together()
+        net(torch.ones(8, 4)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+first = Thread(target=train, args=(bool,))
+first.start()
+first.join()
+print("alone", flush=True)
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(train, [Barrier(4).wait] * 4))
+"""
+    ran = ranks(script, nproc=1)
+    (told,) = ran.events("unsupported")
+    assert told.fields["reason"] == "several threads train at once"
+    steps = ran.ranks[0].steps
+    assert [step.n for step in steps] == list(range(len(steps)))
+    assert len(steps) >= 20
+    assert not ran.ranks[0].suspicions

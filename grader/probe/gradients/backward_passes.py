@@ -14,6 +14,7 @@ from grader.probe.hooks.counters import counters
 from grader.probe.hooks.patches import capturing, guarded, outermost, replace
 from grader.probe.models import tracked_models, trained_models
 from grader.probe.models.fingerprints import is_sharded
+from grader.probe.processes import training_threads
 from grader.probe.steps import device_steps
 from grader.probe.trace import events
 from grader.probe.trace.writer import writer
@@ -155,6 +156,8 @@ def _wrap_backward(original: Any) -> Any:
     @functools.wraps(original)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         global _in_backward
+        if not is_compiling():
+            training_threads.meet()
         if is_compiling() or _in_backward:  # inside: checkpointing recomputes and goes backward on its own
             original(tensors, *args, **kwargs)
             return

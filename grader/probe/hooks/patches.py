@@ -21,6 +21,8 @@ _R = TypeVar("_R")
 
 _MAX_FAILURES = 8
 
+_values = True
+
 
 def _no_compiler(_callback: Any) -> Any:
     return None
@@ -70,6 +72,12 @@ def meet_devices() -> None:
     _cuda, _captures = torch.cuda, torch._C._cuda_isCurrentStreamCapturing
 
 
+def stop_values() -> None:
+    """From now on nothing that tells of computing looks at anything."""
+    global _values
+    _values = False
+
+
 def capturing() -> bool:
     """Whether a CUDA graph is being captured: whoever asks for a value then breaks it, and nothing is computed yet."""
     if _cuda is None or not _cuda._initialized:
@@ -105,6 +113,8 @@ def guarded(name: str, *, values: bool = False) -> Callable[[Callable[_P, _R]], 
             nonlocal failures
             # Every step passes here several times: the writer's descriptor is asked directly, not through `here`.
             if failures >= _MAX_FAILURES or writer._fd < 0:
+                return None
+            if values and not _values:
                 return None
             if values and capturing():
                 _captured(name)

@@ -23,7 +23,6 @@ NUM_STEPS = 3
 _before: dict[str, str] = {}
 _passes = 0
 _num_events = 0
-_handle: Any = None
 
 
 def _digest(state: bytes) -> str:
@@ -69,21 +68,20 @@ def _at_forward() -> None:
     writer.write(events.RANDOM, n=counters.steps, states=states, drawn=drawn)
     if _num_events == NUM_STEPS:
         tracked_models.before_training.remove(_at_forward)
-        _handle.remove()
 
 
 def install() -> None:
     """Look at the generators at the first steps, and never again."""
-    global _handle
     from torch.compiler import is_compiling
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from grader.probe.hooks.patches import skip_compiling
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not is_compiling():
+        # It stays: a thread of the script's may be going through the hooks at this moment.
+        if _num_events < NUM_STEPS and not is_compiling():
             _after_step(optimizer, args, kwargs)
 
     skip_compiling(after)
-    _handle = register_optimizer_step_post_hook(after)
+    register_optimizer_step_post_hook(after)
     tracked_models.before_training.append(_at_forward)

@@ -15,7 +15,8 @@ creation, ids of optimizers in order of their first step.
 START
     torch, python, rank, local_rank, world_size (as told by the launcher), pid, seed, probe (version of these words).
 UNSUPPORTED
-    reason: the probe could not hook this torch (says which it needs), or one of its hooks failed (says which).
+    reason: the probe could not hook this torch (says which it needs), one of its hooks failed (says which), or it looks
+    at no steps any more because SEVERAL_THREADS take some.
 GROUP
     op `init` or `destroy`, backend, rank, world_size, device, timeout_s, sequence (collectives so far, also those
     below Python; null unknown), site, seconds.
@@ -232,6 +233,7 @@ VERSION = 1
 
 START = "start"
 UNSUPPORTED = "unsupported"
+SEVERAL_THREADS = "several threads train at once"
 GROUP = "group"
 COLLECTIVE = "collective"
 TRAFFIC = "traffic"

@@ -1171,6 +1171,17 @@ def test_figures_of_epochs_that_nothing_was_measured_for(tell: Any, story: dict[
     assert told.observation("EVAL003").state is State.NOT_REACHED
 
 
+def test_figures_of_a_network_that_met_training_samples_alone(tell: Any) -> None:
+    told = curve(tell, measured=lambda epoch: 0, drawn=False)
+    (hit,) = told.observation("EVAL007").hits
+    assert "given training samples alone: nothing was measured" in hit.message
+    (held,) = told.observation("TRUST002").hits
+    assert held.details["holds"]
+    assert held.details["subjects"] == ["how the reported figures come about"]
+    called = curve(tell, measured=lambda epoch: 0, drawn=False, text=CALLED + "net.forward(images)\n")
+    assert called.observation("EVAL007").hits == (), "it may have gone forward unseen"
+
+
 @pytest.mark.parametrize(
     "story",
     [

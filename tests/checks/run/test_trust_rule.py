@@ -513,6 +513,24 @@ def test_only_ten_classes_have_a_loss_that_training_begins_with(tell: Any) -> No
 
 
 @pytest.mark.parametrize(
+    ("means", "accuracy", "odd"),
+    [
+        pytest.param([[2.4], [2.5], [2.4], [2.4], [2.3], [2.4], [2.3], [2.4]], 0.9, True, id="known before"),
+        pytest.param(
+            [[2.4], [2.5], [2.4], [2.4], [2.3], [2.4], [2.3], [2.4]], 0.5, False, id="and not enough"
+        ),
+        pytest.param([[4.5], [3.9], [3.5], [3.2], [3.0], [2.6], [2.5], [2.4]], 0.9, False, id="learned"),
+    ],
+)
+def test_a_text_that_is_known_before_the_first_step_was_learned_elsewhere(
+    tell: Any, means: list[list[float]], accuracy: float, odd: bool
+) -> None:
+    evidence = replace(learning(tell, *means), has_images=False, levels={"accuracy": 0.8})
+    evidence = replace(evidence, evaluation=Evaluation(None, hidden={"accuracy": accuracy}, validation={}))
+    assert bool(unlearned(evidence)) is odd
+
+
+@pytest.mark.parametrize(
     ("means", "odd"),
     [
         pytest.param(
