@@ -53,14 +53,14 @@ taken again with the task's network and the samples that each rank drew: what co
 was stepped on. Only ranks that hold equal parts of the model are compared: under tensor or pipeline parallelism those
 at the same place of their meshes; where every rank has a part of its own (FSDP), none. There, parts that step with one
 and the same gradient are seen, parts that never step, and, where the text turns the exchange off, steps before which
-nothing was reduced. In the source: a script that starts a process group and trains, with no wrapper, no library that
-wraps, and nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped, trained
-on what not all ranks have alike; a forward pass that `no_sync()` covers, with its backward pass outside; a step in a
-round that `no_sync()` covers, or in which DDP's `require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is
-off; exchanges of gradients that are started with `async_op=True` and not all waited for; loops that average over a
-generator of parameters which something has gone through already; and hooks made in a loop that look up its variable
-only when they are called, so that all exchange the last one. Which line is to blame is looked for in a second run, line
-by line.
+nothing was reduced, or an earlier micro-batch was and not the last. In the source: a script that starts a process group
+and trains, with no wrapper, no library that wraps, and nothing that exchanges gradients or parameters; a model that
+stays outside while others are wrapped, trained on what not all ranks have alike; a forward pass that `no_sync()`
+covers, with its backward pass outside; a step in a round that `no_sync()` covers, or in which DDP's
+`require_backward_grad_sync` or FSDP's `set_requires_gradient_sync` is off; exchanges of gradients that are started with
+`async_op=True` and not all waited for; loops that average over a generator of parameters which something has gone
+through already; and hooks made in a loop that look up its variable only when they are called, so that all exchange the
+last one. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations

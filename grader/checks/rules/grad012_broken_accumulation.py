@@ -2,8 +2,8 @@
 
 ## What it finds
 Gradient accumulation that clears the gradients at every micro-batch, so that only the last one before each step counts;
-losses that are divided by another number than that of the micro-batches; and, as a hint, accumulation in which nothing
-divides by it.
+losses that are divided by another number than that of the micro-batches; and, as hints, accumulation in which nothing
+divides by it, and micro-batches that an epoch leaves over, whose gradients get into the next one's first step.
 
 ## Why it matters
 Cleared too early, most of the data is computed on and thrown away: the step is that of one micro-batch, at the price of
@@ -42,8 +42,9 @@ backward pass between two steps found all gradients empty. Where the text shows 
 each pass gave gradients that the next one found cleared, no weight had changed in between, and the text has no other
 use for gradients (of inputs, in hooks, read by hand), as attacks have that clear on purpose. Under DDP also by a loss
 that is divided by the number of ranks, alone or beside that of the micro-batches, or by another constant alone; the run
-tells what part of the mean went backward, and how often. Silent where anything else may make up for it: scaled
-gradients, hooks, a learning rate that is reckoned out.
+tells what part of the mean went backward, and how often. What an epoch leaves over shows in steps with more backward
+passes than the others have, over the end of a pass through the loader, that began with empty gradients once. Silent
+where anything else may make up for it: scaled gradients, hooks, a learning rate that is reckoned out.
 """
 
 from __future__ import annotations
@@ -61,11 +62,13 @@ from grader.checks.source.gradients.loss_divisors import changes_gradients, neve
 from grader.checks.source.libraries.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
+from grader.model.grade import State
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
+_ADDED = "Backward passes between two steps added to each other's gradients."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -151,6 +154,8 @@ def _divided_by(script: Script, backward: ast.Call, number: ast.expr) -> ast.Bin
 
 def check_run(evidence: Evidence) -> Observation:
     """Confirm in the run that every backward pass began from nothing, where the text says so."""
+    from grader.checks.run.gradients.leftover_micro_batches import left_over
+
     active = evidence.trace.trainers
     steps = [s for r in active for s in r.steps if s.empty is not None and (s.backwards or 0) > 1]
     if not steps:
@@ -158,9 +163,9 @@ def check_run(evidence: Evidence) -> Observation:
     early = [s for s in steps if s.empty == s.backwards]
     hits = [h for h in check_source(evidence.script) if h.severity is None]
     if len(early) < max(2, len(steps) // 2):
-        if hits:
-            return verified("Backward passes between two steps added to each other's gradients.")
-        return _divided(evidence)
+        told = _divided(evidence) if not hits else verified(_ADDED)
+        left = left_over(evidence) if told.state is not State.CONTRADICTED else None
+        return flagged(left) if left is not None else told
     # A batch that is skipped now and then, for its loss or its gradient's size, is thrown away on purpose.
     usual = 2 * len([s for s in early if s.lost]) > len(
         [s for r in active for s in r.steps if s.empty is not None]

@@ -61,6 +61,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives.collective_calls import COMMON_REDUCING
+from grader.checks.source.gradients.shared_divisors import exchanged_for_loss
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.edits import Edits
 from grader.checks.source.syntax.nodes import name_of, walk
@@ -182,7 +183,8 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable(
             "Without DistributedDataParallel, gradients meet in collectives of the script's own."
         )
-    found = [f for f in (_per_step(r) for r in ranks) if f is not None]
+    needed = exchanged_for_loss(evidence.script)
+    found = [f for f in (_per_step(r, needed) for r in ranks) if f is not None]
     if len(found) < len(ranks):
         return verified("No line of the script lets the ranks wait for each other once per step.")
     last, steps = found[0]
@@ -206,7 +208,7 @@ def check_run(evidence: Evidence) -> Observation:
     )
 
 
-def _per_step(rank: RankTrace) -> tuple[Collective, int] | None:
+def _per_step(rank: RankTrace, exchanged: frozenset[tuple[str, int]]) -> tuple[Collective, int] | None:
     """The site that one rank calls about as often as it steps, in training; None where there is none."""
     from grader.checks.run.call_counts import calls_of
 
@@ -219,7 +221,7 @@ def _per_step(rank: RankTrace) -> tuple[Collective, int] | None:
         )
         # What belongs to the network, or to the way back through it, can't be done less often.
         needed = call.forward or call.backward or call.differentiated
-        if call.site is None or not call.named or needed:
+        if call.site is None or not call.named or needed or (call.site.path, call.site.line) in exchanged:
             continue
         if (waits or small) and begin <= call.t <= end:
             by_site[call.site, call.name].append(call)

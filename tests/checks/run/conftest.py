@@ -228,6 +228,7 @@ class Story:
             "lr": (0.1,),
             "synced": True,
             "site": site(25),
+            "loss": 1.0,
         } | fields
         step = Step(
             n=r.steps,
@@ -235,7 +236,6 @@ class Story:
             data_s=0.001,
             compute_s=0.01,
             optimizer_s=0.001,
-            loss=1.0,
             grads=grads,
             grad_names=NAMES if grads else (),
             rss_bytes=None,

@@ -26,7 +26,9 @@ for i, (x, y) in enumerate(loader):
 """
 
 
-def accumulated(tell: Any, told: str, reducing: int, num_steps: int = 4) -> Any:
+def accumulated(
+    tell: Any, told: str, reducing: int, num_steps: int = 4, lines: tuple[int, int] = (11, 11)
+) -> Any:
     """Two backward passes for each step, of which one reduces."""
     story = tell.Story()
     story.text = TEXT.format(told=told)
@@ -35,7 +37,7 @@ def accumulated(tell: Any, told: str, reducing: int, num_steps: int = 4) -> Any:
     for r in story.ranks:
         for step in range(num_steps):
             for backward in range(2):
-                r.event("backward", 11)
+                r.event("backward", lines[backward])
                 if backward == reducing:
                     call = Collective(
                         "reduce_scatter_tensor", tell.site(11), step + 1, 10, "", r.tick(), named=False
@@ -54,9 +56,29 @@ def test_gradients_that_the_last_round_keeps_to_itself(tell: Any) -> None:
     assert "in 4 steps" in look.hits[0].message
 
 
-@pytest.mark.parametrize(("told", "reducing"), [("last", 1), ("not last", 1), ("last", 0)])
-def test_it_takes_the_text_and_the_run(tell: Any, told: str, reducing: int) -> None:
-    assert accumulated(tell, told, reducing).observation("GRAD001").state is State.NOT_OBSERVABLE
+@pytest.mark.parametrize("told", ["last", "not last"])
+def test_a_last_round_that_reduces_is_right_whatever_the_text_says(tell: Any, told: str) -> None:
+    assert accumulated(tell, told, 1).observation("GRAD001").state is State.NOT_OBSERVABLE
+
+
+def test_an_earlier_round_that_reduces_in_the_place_of_the_last_one(tell: Any) -> None:
+    look = accumulated(tell, "flags[i]", 0).observation("GRAD001")
+    assert look.state is State.CONTRADICTED
+    assert look.hits[0].where[0].line == 10
+    assert "in an earlier micro-batch of each step" in look.hits[0].message
+    assert "is added to the next one's" in look.hits[0].message
+
+
+def test_without_a_switch_nobody_says_whose_the_last_pass_is(tell: Any) -> None:
+    story = accumulated(tell, "flags[i]", 0)
+    story.text = story.text.replace("    model.set_requires_gradient_sync(flags[i])\n", "")
+    assert story.observation("GRAD001").state is State.NOT_OBSERVABLE
+
+
+def test_another_model_that_goes_backward_last_has_nothing_to_reduce(tell: Any) -> None:
+    assert (
+        accumulated(tell, "flags[i]", 0, lines=(11, 12)).observation("GRAD001").state is State.NOT_OBSERVABLE
+    )
 
 
 def test_one_step_is_too_few(tell: Any) -> None:

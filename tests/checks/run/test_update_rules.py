@@ -456,6 +456,60 @@ def test_a_sum_that_all_ranks_samples_divide_is_averaged_once(tell: Any) -> None
     assert story.observation("GRAD008").state is not FLAGGED
 
 
+SUM_OVER_ALL_TOKENS = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(net)
+for inputs, targets in loader:
+    total = torch.nn.functional.cross_entropy(model(inputs), targets, reduction="sum")
+    tokens = torch.tensor(targets.numel())
+    dist.all_reduce(tokens)
+    (total{times} / tokens).backward()
+    optimizer.step()
+"""
+
+
+def summed_over_tokens(tell: Any, tokens: tuple[int, int], times: int, kind: str) -> Any:
+    """Ranks with so many labels each, of eight samples."""
+    story = tell.Story()
+    story.text = SUM_OVER_ALL_TOKENS.format(times=" * 2" if times > 1 else "")
+    story.group()
+    story.wrap("ddp")
+    for r in story.ranks:
+        for n in range(40):
+            factor, mean = times / sum(tokens), 4.0 + r.rank
+            r.event("cross_entropies", 0, n=n, means=[mean])
+            r.event("backward", 11, function="NllLoss", reduction="sum", factor=factor)
+            r.add(
+                "collectives", Collective("all_reduce", tell.site(10), n + 1, 1, "SUM", r.tick(), named=True)
+            )
+            loss = mean * tokens[r.rank] * factor
+            story.step(r.rank, (1.0, 2.0), samples=8, backwards=1, loss=loss, kind=kind)
+    return story
+
+
+@pytest.mark.parametrize("tokens", [(512, 512), (300, 512)])
+def test_a_sum_over_tokens_that_all_ranks_tokens_and_ddp_divide(tell: Any, tokens: tuple[int, int]) -> None:
+    look = summed_over_tokens(tell, tokens, 1, "SGD").observation("GRAD008")
+    assert look.state is FLAGGED
+    assert look.hits[0].where[0].line == 11
+    assert look.hits[0].severity is None
+    assert "`total * dist.get_world_size() / tokens`" in look.hits[0].hint
+    assert summed_over_tokens(tell, tokens, 2, "SGD").observation("GRAD008").state is CLEAN
+
+
+def test_an_optimizer_that_adapts_makes_it_a_hint(tell: Any) -> None:
+    look = summed_over_tokens(tell, (512, 512), 1, "AdamW").observation("GRAD008")
+    assert look.hits[0].severity is Severity.HINT
+
+
+def test_numbers_that_the_loss_is_divided_by_are_needed_in_each_step(tell: Any) -> None:
+    assert summed_over_tokens(tell, (512, 512), 2, "SGD").observation("PERF001").state is not FLAGGED
+
+
 ADDED_UP_LOSS = """\
 import torch
 import torch.distributed.nn.functional as collectives

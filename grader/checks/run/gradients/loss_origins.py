@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 from grader.model.call_site import Site
 from grader.model.trace import Trace
 
 _LOOKED_AT = 8
+_OVER_LABELS = "NllLoss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,33 @@ def times_the_mean(trace: Trace, made: LossOrigin) -> float:
         if made.num_backwards == 1 or made.factor >= 1:
             return made.factor
         return whole if 0 < whole <= 1 else math.nan
+    measured = _measured(trace, made)
+    if math.isfinite(measured):
+        return measured
     sizes = [s.samples for r in trace.ranks for s in r.steps if s.n < _LOOKED_AT and s.samples]
     return made.factor * median(sizes) if made.reduction == "sum" and sizes else math.nan
+
+
+def _measured(trace: Trace, made: LossOrigin) -> float:
+    """The same of sums over labels, by what went backward and the mean over all labels that was measured beside it.
+
+    A text has many labels for each sample, and ranks may have unequal numbers of them: over the ranks it is the mean.
+    """
+    if made.function != _OVER_LABELS or made.num_backwards != 1 or made.summed > 1:
+        return math.nan
+    found = []
+    ranks = [r for r in trace.ranks if r.steps]
+    losses = [{s.n: s.loss for s in r.steps if s.loss is not None} for r in ranks]
+    means = [{e.fields.get("n"): e.fields.get("means") for e in r.events("cross_entropies")} for r in ranks]
+    for n in range(_LOOKED_AT):
+        parts = []
+        for loss, mean in zip(losses, means, strict=True):
+            beside = mean.get(n)
+            one = _number(beside[0]) if isinstance(beside, list) and len(beside) == 1 else math.nan
+            parts.append(loss.get(n, math.nan) / one if one > 0 else math.nan)
+        if parts and all(map(math.isfinite, parts)):
+            found.append(fmean(parts))
+    return median(found) if found else math.nan
 
 
 def _number(value: object) -> float:

@@ -10,8 +10,13 @@ from grader.checks.phrases import at, count, place, told_once
 from grader.checks.rule import Hit
 from grader.checks.run.gradients.loss_origins import LossOrigin, loss_origin, times_the_mean
 from grader.checks.source.causes import by_world, innermost, lines, went_backward
+from grader.checks.source.gradients.shared_divisors import SharedDivisor, shared_divisors
 from grader.checks.source.optimisation.optimisation_fixes import without_world
+from grader.model.finding import Severity
 
+_OFF = 1e-4
+_ADAPTS = ("Adam", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta")
+"""Optimizers that divide by the gradients' own size."""
 _WITH_GRADIENTS = "torch.distributed.nn."
 
 
@@ -24,10 +29,13 @@ def scaled_loss(evidence: Evidence) -> Hit | None:
     if made is None or world < 2 or not averages:
         return None
     means = times_the_mean(evidence.trace, made)
-    larger = math.isclose(means, world, rel_tol=1e-6)
-    smaller = math.isclose(means, 1 / world, rel_tol=1e-6)
+    larger = math.isclose(means, world, rel_tol=_OFF)
+    smaller = math.isclose(means, 1 / world, rel_tol=_OFF)
     if made.summed > 1 and larger:
         return _added_up(evidence, made)
+    shared = next(iter(shared_divisors(script)), None) if smaller and made.reduction == "sum" else None
+    if shared is not None:
+        return _divided_by_all(evidence, made, means, shared)
     counted = innermost(n for loss in went_backward(script) for n in by_world(script, loss))
     line = next(iter(counted), None)
     if line is None or not (larger or smaller):
@@ -42,6 +50,26 @@ def scaled_loss(evidence: Evidence) -> Hit | None:
         fix=fix,
         where=(script.location(line),),
         details={"factor": made.factor, "loss_function": made.function},
+    )
+
+
+def _divided_by_all(evidence: Evidence, made: LossOrigin, means: float, shared: SharedDivisor) -> Hit:
+    """A sum over a rank's own part, divided by what all ranks have, before their gradients are averaged."""
+    script, world = evidence.script, evidence.trace.world_size
+    by = ast.unparse(shared.divisor)
+    whole = ast.unparse(shared.node.left) if isinstance(shared.node, ast.BinOp) else ""
+    written = f"`{whole} * dist.get_world_size() / {by}`" if whole else f"`{by} / dist.get_world_size()`"
+    adapts = all(s.kind.startswith(_ADAPTS) for r in evidence.trace.ranks for s in r.steps)
+    return Hit(
+        message=f"{script.at(shared.node)} divides the loss by `{by}`, that of all ranks together: it went backward as "
+        f"{means:.4g} times the mean over the rank's batch. The gradients of {count(world, 'rank')} are averaged as "
+        f"well, which divides by {world} once more: they are {world} times smaller than those of one process with the "
+        "whole batch."
+        + (" Adam's steps hardly depend on that; clipping, or another optimizer, would." if adapts else ""),
+        hint=f"{written}: the average over ranks takes that factor back, and unequal batches count rightly.",
+        where=(script.location(shared.node),),
+        details={"times_the_mean": means, "loss_function": made.function},
+        severity=Severity.HINT if adapts else None,
     )
 
 

@@ -17,6 +17,7 @@ from grader.checks.run.models.model_memory import model_memory
 from grader.checks.run.models.parallel_layout import SHARDING
 from grader.checks.run.models.replica_comparison import sharded
 from grader.checks.source.causes import lines
+from grader.checks.source.gradients.sync_switches import switches
 from grader.checks.source.gradients.withheld_exchanges import Withheld
 from grader.model.call_site import Site
 from grader.model.trace import Collective, RankTrace
@@ -26,24 +27,43 @@ _OFF = 1e-4
 
 
 def unreduced(evidence: Evidence, told: Iterable[Withheld]) -> Hit | None:
-    """Steps with gradients that no other rank had a part in, where the text says what held them back."""
+    """Steps with gradients that no other rank had a part in, or not in those of their last pass.
+
+    The text has to say what held them back; where it only has a switch, an earlier pass of the same line has to have
+    reduced in each step that was looked at.
+    """
     active = evidence.trace.trainers
     causes = list(told)
-    if len(active) < 2 or not causes or not sharded(evidence.trace):
+    turned = [s for tree in evidence.script.trees for s in switches(tree)]
+    if len(active) < 2 or not (causes or turned) or not sharded(evidence.trace):
         return None
     seen = [_steps(rank) for rank in active]
-    if any(len(steps) < _MIN_STEPS or any(reduced for _, reduced in steps) for steps in seen):
+    if any(len(steps) < _MIN_STEPS or any(last for _, _, last in steps) for steps in seen):
         return None
-    site, first = next((s.site for s in active[0].steps if s.site), None), causes[0]
+    if not causes and not all(early for steps in seen for _, early, _ in steps):
+        return None
+    site = next((s.site for s in active[0].steps if s.site), None)
+    late = all(early for steps in seen for _, early, _ in steps)
+    what = (
+        f"reduced gradients over ranks in an earlier micro-batch of each step and none between the last backward pass "
+        f"and the optimizer step, in {count(min(map(len, seen)), 'step')} of those that were told call by call (what "
+        "the last pass gave is missing in its step and is added to the next one's)"
+        if late
+        else "reduced no gradient over ranks between the last backward pass and the optimizer step, in "
+        f"{count(min(map(len, seen)), 'step')} of those that were told call by call"
+    )
+    first = causes[0] if causes else None
+    told_at = first.node if first is not None else turned[0].node
+    says = first.says if first is not None else f"tells the model {evidence.script.quote(told_at)}"
     return Hit(
-        message=f"{ranks(r.rank for r in active)} reduced no gradient over ranks between the last backward pass and "
-        f"the optimizer step, in {count(min(map(len, seen)), 'step')} of those that were told call by call: "
-        f"{evidence.script.at(first.node)} {first.says}.",
-        hint=first.hint,
-        fix=first.fix,
-        where=(*lines(evidence.script, [c.node for c in causes]), *place(site)),
+        message=f"{ranks(r.rank for r in active)} {what}: {evidence.script.at(told_at)} {says}.",
+        hint=first.hint
+        if first is not None
+        else "Have the exchange on in the last micro-batch of each step, and off in the others alone.",
+        fix=first.fix if first is not None else None,
+        where=(*lines(evidence.script, [c.node for c in causes] or [told_at]), *place(site)),
         ranks=tuple(r.rank for r in active),
-        details={"steps": [n for n, _ in seen[0]][:8]},
+        details={"steps": [n for n, _, _ in seen[0]][:8]},
     )
 
 
@@ -113,17 +133,21 @@ def _weights_apart(active: tuple[RankTrace, ...], name: str) -> bool:
     return len(known) == len(active) and not all(isclose(one, known[0], rel_tol=_OFF) for one in known)
 
 
-def _steps(rank: RankTrace) -> list[tuple[int, bool]]:
-    """Steps whose calls were all told, and whether a reduction came between their last backward pass and them."""
+def _steps(rank: RankTrace) -> list[tuple[int, bool, bool]]:
+    """Steps whose calls were all told: whether earlier passes of the last one's line reduced, and whether that did."""
     reductions = [c for c in rank.collectives if "reduce" in c.name]
-    until, backwards = _told_until(reductions), [e.t for e in rank.events("backward")]
+    until, backwards = _told_until(reductions), rank.events("backward")
     found, before = [], -inf
+    alone = len({s.optimizer for s in rank.steps}) == 1
     for step in rank.steps:
-        own = [t for t in backwards if before < t <= step.t]
+        own = [e for e in backwards if before < e.t <= step.t]
         before = step.t
         if len(own) != (step.backwards or 0) or not own or step.t > until:
             continue
-        found.append((step.n, any(max(own) < c.t <= step.t for c in reductions)))
+        last = own[-1].t
+        same = [e for e in own[:-1] if e.site == own[-1].site]
+        early = alone and any(e.t < c.t <= last for e in same for c in reductions)
+        found.append((step.n, early, any(last < c.t <= step.t for c in reductions)))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from grader.checks.source.gradients.accumulation import Accumulation
@@ -20,6 +21,42 @@ from grader.checks.source.values.sources import Values
 
 _EVERY = 4
 """Stands for a number of micro-batches that the text does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRounds:
+    """A loop that knows which of its rounds it is in: the name of the number, the first one, how many rounds."""
+
+    name: str
+    first: int
+    length: ast.expr
+
+    @property
+    def last(self) -> str:
+        """The test that holds in the last round alone."""
+        return f"{self.name} == {ast.unparse(self.length)}" + ("" if self.first else " - 1")
+
+
+def counted_rounds(loop: ast.AST, names: Names) -> CountedRounds | None:
+    """`for i in range(n)`, `for i, batch in enumerate(group)`, also from one on; None for any other."""
+    counted = loop.iter if isinstance(loop, ast.For) else None
+    if not isinstance(loop, ast.For) or not isinstance(counted, ast.Call) or not counted.args:
+        return None
+    how, *others = (
+        names.qualified(counted.func) or "",
+        *counted.args[1:],
+        *(k.value for k in counted.keywords),
+    )
+    if how == "range" and isinstance(loop.target, ast.Name) and not others:
+        return CountedRounds(loop.target.id, 0, counted.args[0])
+    first = others[0] if others else ast.Constant(0)
+    target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else None
+    if how != "enumerate" or not isinstance(target, ast.Name) or len(others) > 1:
+        return None
+    if not isinstance(first, ast.Constant) or first.value not in (0, 1):
+        return None
+    length = ast.Call(ast.Name("len", ast.Load()), [counted.args[0]], [])
+    return CountedRounds(target.id, first.value, length)
 
 
 class AccumulationRounds:
@@ -49,17 +86,13 @@ class AccumulationRounds:
         return None
 
     def _held_at_last(self, found: Accumulation) -> ast.AST | Switch | None:
-        """The same in the last round of `for i in range(n)`, behind which the step stands."""
-        counted = found.loop.iter if isinstance(found.loop, ast.For) else None
-        if (
-            not isinstance(counted, ast.Call)
-            or len(counted.args) != 1
-            or self._names.qualified(counted.func) != "range"
-        ):
+        """The same in the last round of a loop that counts its rounds, behind which the step stands."""
+        counted = counted_rounds(found.loop, self._names)
+        if counted is None:
             return None
-        number = self._value(counted.args[0], {}, 0)
+        number = self._value(counted.length, {}, 0)
         rounds = number if isinstance(number, int) and number > 1 else _EVERY
-        known = {_key(counted.args[0]): rounds, _key(found.loop.target): rounds - 1}  # type: ignore[union-attr]
+        known = {_key(counted.length): rounds, counted.name: rounds - 1 + counted.first}
         for test, holds, place in self._held(found):
             held = self._value(test, known, 0)
             if held is not None and bool(held) is holds:
@@ -122,9 +155,9 @@ class AccumulationRounds:
     def _known(self, node: ast.expr, known: dict[str, int], depth: int) -> Any:
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, int) else None
-        if not isinstance(node, ast.Name | ast.Attribute | ast.Compare):
+        if not isinstance(node, ast.Name | ast.Attribute | ast.Compare | ast.Call):
             return None
-        if _key(node) in known or isinstance(node, ast.Compare):
+        if _key(node) in known or isinstance(node, ast.Compare | ast.Call):
             return known.get(_key(node))
         origins = self._values.origins(node)
         if len(origins) != 1 or origins[0] is node or not isinstance(origins[0], ast.expr) or depth >= 4:

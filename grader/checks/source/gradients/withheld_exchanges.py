@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.gradients.accumulation import Accumulation
+from grader.checks.source.gradients.accumulation_rounds import counted_rounds
 from grader.checks.source.gradients.causes import steps_held_back
 from grader.checks.source.gradients.summing_hooks import hook_of
 from grader.checks.source.gradients.sync_switches import Switch, is_no_sync, turned_off
@@ -65,11 +66,13 @@ def withheld(script: Script) -> Iterable[Withheld]:
 def _switched_off(script: Script, switch: Switch, found: Accumulation) -> Withheld:
     """A switch is off in a round that steps."""
     steps = found.guard.test if found.guard is not None else None
+    rounds = counted_rounds(found.loop, script.names)
     turned = switch.told.operand if isinstance(switch.told, ast.UnaryOp) else None
     same = isinstance(switch.told, ast.UnaryOp) and isinstance(switch.told.op, ast.Not)
     same = same and None not in (steps, turned) and ast.unparse(steps) == ast.unparse(turned)  # type: ignore[arg-type]
     edits = Edits(script)
-    text = switch.saying(ast.unparse(steps) if steps is not None else _last_of(found.loop))
+    last = ast.unparse(steps) if steps is not None else rounds.last if rounds is not None else "True"
+    text = switch.saying(last)
     if same and turned is not None:
         edits.replace(switch.told, edits.text(turned))
     return Withheld(
@@ -79,13 +82,6 @@ def _switched_off(script: Script, switch: Switch, found: Accumulation) -> Withhe
         f"Have the exchange on in the rounds that step, and off in the others: {text}.",
         edits.fix("Reduces gradients in the rounds that step.") if same else None,
     )
-
-
-def _last_of(loop: ast.AST) -> str:
-    """The test of the last round of `for i in range(n)`."""
-    assert isinstance(loop, ast.For)
-    assert isinstance(loop.iter, ast.Call)
-    return f"{ast.unparse(loop.target)} == {ast.unparse(loop.iter.args[0])} - 1"
 
 
 def _always_off(script: Script) -> Iterable[Withheld]:

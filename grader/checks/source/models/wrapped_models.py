@@ -33,6 +33,8 @@ _SENDING = (
     "synchron",
 )
 
+_THE_SAME = {"eval", "train", "to", "cpu", "cuda", "half", "float", "double", "requires_grad_"}
+"""Methods of a module that give it back."""
 _MAX_LEADING = 16
 
 
@@ -158,10 +160,17 @@ class Replicas:
         return any(self._trained_below(place) for place in ways)
 
     def wrapped_again(self, node: ast.AST) -> bool:
-        """Whether a later wrap in the same function makes a fresh start."""
-        function = self._names.tree(node).function(node)
-        wraps = [*self._training.wraps, *self._calls.named(*OTHER_WRAPPERS)]
-        return any(self._names.tree(w).function(w) is function and start(w) > start(node) for w in wraps)
+        """Whether a later wrap in the same function makes a fresh start, or that of the loop's next round."""
+        tree = self._names.tree(node)
+        function, loop = tree.function(node), next(iter(self._updates.loops_around(node)), None)
+        entries = self._updates.entries(loop, self._training.backwards) if loop is not None else ()
+        rest = any(start(entry) > start(node) for entry in entries)
+        return any(
+            tree.function(w) is function
+            and (start(w) > start(node) or (loop is not None and not rest and tree.inside(w, loop)))
+            for w in (*self._training.wraps, *self._calls.named(*OTHER_WRAPPERS))
+            if self._names.tree(w) is tree
+        )
 
     def trained(self, wrap: ast.Call) -> bool:
         """Whether the wrapper itself is called for some backward pass."""
@@ -242,5 +251,9 @@ class Replicas:
 
 
 def _plain(owner: ast.AST | None) -> bool:
-    """`model` or `model.module`, not a part of it."""
+    """`model` or `model.module`, not a part of it; also what is left of it when it was told something."""
+    while (
+        isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and owner.func.attr in _THE_SAME
+    ):
+        owner = owner.func.value
     return isinstance(owner, ast.Name) or (isinstance(owner, ast.Attribute) and owner.attr == "module")
