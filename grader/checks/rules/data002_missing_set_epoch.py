@@ -246,7 +246,9 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
 
 def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     loader = loader_at(script, stream.site)
-    missed = list(missed_epochs(script, loader))
+    rank, numbers = next(iter(repeated.items()))
+    told = {s.sampler_epoch for s in stream.shards(rank)}
+    missed = list(missed_epochs(script, loader, changes=len(told - {None}) > 1))
     late = any(m.late for m in missed)
     said = [] if late else list(check_source(script))
     frozen = [*frozen_orders(script, loader), *drawn_once(script, loader)]
@@ -254,10 +256,8 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     seeds = lines(script, sown)
     missed = [] if said or seeds or frozen else missed
     drawn = orders_read(script)[:1] if stream.hashed else []
-    rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]
     sampler = shard.loader.sampler if shard.loader else ""
-    told = {s.sampler_epoch for s in stream.shards(rank)}
     cause = ""
     if sampler == "DistributedSampler" and len(told) == 1 and None not in told:
         cause = (

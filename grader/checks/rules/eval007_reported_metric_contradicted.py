@@ -37,9 +37,10 @@ the scorer tries what may be meant: training mode, other files that the run left
 tolerated (an accuracy's percentage point: autocast rounds), of a share two samples, too, and three times that where
 ranks scored their parts with BatchNorm statistics of their own. A figure or a loss that is the measured one times the
 number of ranks, or a part of it, is told; so are gathered predictions held against labels in another order, and counts
-that are never set back, by the text or by figures that are means over all epochs. More different figures than times
-that the network was given the validation samples are none that were measured. A script that validates on samples which
-it sets aside from the training split reports another figure and is not judged.
+that are never set back, by the text or by figures that are means over all epochs; nats in the place of bits; targets
+that are shifted twice, and attention that sees what it foretells. More different figures than times that the network
+was given the validation samples are none that were measured. A script that validates on samples which it sets aside
+from the training split reports another figure and is not judged.
 """
 
 from __future__ import annotations

@@ -28,20 +28,24 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 ## How it is seen
 By the trusted scorer, the steps that the probe saw and the figures that the script reports. Where the text binds the
 name of the trained network to another one, whose optimizer took far fewer steps, and saves that, or saves a copy from
-before the training or a network that no optimizer was given, it says so. It is said only where no other fault is found
-in data, gradients, rates or the scored file, and costs nothing beyond the metric's own points.
+before the training or a network that no optimizer was given, it says so. The same goes for a text that is dealt out
+sign by sign, for attention that sees what it foretells, for targets shifted twice, and for a trust ratio of an
+optimizer of its own that is upside down. It is said only where no other fault is found in data, gradients, rates or the
+scored file, and costs nothing beyond the metric's own points.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import epoch_counts, lines, rates_written
+from grader.checks.source.data.foretold_symbols import foretold_symbols
 from grader.checks.source.data.strided_streams import strided_streams
 from grader.checks.source.optimisation.planned_epochs import cut_short, planned_epochs
+from grader.checks.source.optimisation.trust_ratios import upside_down
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
@@ -119,24 +123,18 @@ def check_run(evidence: Evidence) -> Observation:
         said = f"What was saved is not what was trained: {other.says}"
         where = lines(script, other.nodes)
         return flagged(Hit(said, other.hint, where, evidence=EvidenceKind.EVALUATION))
-    garbled = next(iter(strided_streams(script)), None)
+    shown = next(chain(strided_streams(script), foretold_symbols(script), upside_down(script)), None)
     own = evidence.ledger.alike is False
-    why = garbled.says if garbled else _UNSEEN if own else _UNEXPLAINED
+    why = shown.says if shown else _UNSEEN if own else _UNEXPLAINED
     return flagged(
         Hit(
             # How far off it is, is for the metric's own item to say, which rounds it for learners.
             message=f"The network misses the {metric.title} that is asked for, "
             f"{metric.asked(evidence.levels[metric.name])}. Training took {through}"
             f"{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} {why}",
-            hint=garbled.hint
-            if garbled
-            else cut.advice
-            if cut
-            else _OWN_SETS
-            if own
-            else _advice(epochs, found),
+            hint=shown.hint if shown else cut.advice if cut else _OWN_SETS if own else _advice(epochs, found),
             where=(
-                *lines(script, garbled.nodes if garbled else ()),
+                *lines(script, shown.nodes if shown else ()),
                 *lines(script, cut.exits if cut else ()),
                 *written,
                 *(p for p in optimizer_places(script) if p.line not in {w.line for w in written}),

@@ -39,7 +39,7 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, warm_up_lengths
 from grader.checks.source.optimisation.optimisation_fixes import warm_up_in_steps
-from grader.checks.source.optimisation.set_back_rates import set_back_rate
+from grader.checks.source.optimisation.set_back_rates import overwritten_rate, set_back_rate
 from grader.checks.source.optimisation.warm_ups import counted_in_epochs
 from grader.model.finding import Severity
 
@@ -97,6 +97,7 @@ def check_run(evidence: Evidence) -> Observation:
         hint = f"Make the warm-up a small part of the {given:,} steps that the schedule takes"
         hint += f": `{written}` is the number of batches of an epoch." if written else "."
     short = counted_in_epochs(evidence.script, (found.peak_at, found.peak_at + 1)) if long is None else None
+    short = short or (overwritten_rate(evidence.script) if long is None and start > _START else None)
     if short is not None:
         how += f". {short.says}"
         hint = short.hint

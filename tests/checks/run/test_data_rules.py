@@ -810,6 +810,28 @@ def test_a_sampler_that_is_told_when_the_epoch_is_over(tell: Any) -> None:
     assert hit.hint.startswith("Move `sampler.set_epoch(epoch)` from `train.py:10`")
 
 
+def test_a_sampler_that_is_told_late_by_a_loop_that_counts_for_itself(tell: Any) -> None:
+    story = tell.Story()
+    story.text = (
+        TOLD_LATE.replace("for epoch in range(3):", "epoch = 0\nwhile epoch < 3:") + "    epoch += 1\n"
+    )
+    for told in (0, 0, 1):
+        story.epoch(tell.strided(96, 2, told), sampler_epoch=told, site=tell.site(4))
+    (hit,) = story.observation("DATA002").hits
+    assert "`train.py:11` tells the sampler the number of an epoch when that is over" in hit.message
+
+
+def test_a_number_that_the_run_saw_change_is_not_called_the_same(tell: Any) -> None:
+    story = tell.Story()
+    story.text = TOLD_LATE.replace("set_epoch(epoch)", "set_epoch(number_of(epoch))")
+    for told in (0, 0, 1):
+        story.epoch(tell.strided(96, 2, told), sampler_epoch=told, site=tell.site(4))
+    (hit,) = story.observation("DATA002").hits
+    assert "told the `DistributedSampler` another number, but not between these epochs" in hit.message
+    assert "same number each time" not in hit.message
+    assert "before its pass over the loader" in hit.hint
+
+
 TELLS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
 
 for_training = DistributedSampler(data)

@@ -135,6 +135,36 @@ def test_a_warm_up_of_so_many_epochs_that_is_so_many_steps_long(tell: Any, how: 
     assert "as many steps long" not in story.observation("OPT002").hits[0].message
 
 
+BESIDE = """def climb(optimizer, step):
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1 * min(1, step / 100)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+step = 0
+for x, y in loader:
+    loss_of(model(x), y).backward()
+    {}
+    step += 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "told"),
+    [
+        ("optimizer.step(); climb(optimizer, step); schedule.step()", True),
+        ("climb(optimizer, step); optimizer.step(); schedule.step()", False),
+        ("optimizer.step(); schedule.step(); climb(optimizer, step)", False),
+    ],
+)
+def test_a_climb_by_hand_that_a_schedule_sets_back_in_each_step(tell: Any, order: str, told: bool) -> None:
+    story = steps(tell, [0.1] * 30)
+    story.text = "import torch\n" + BESIDE.format(order.replace("; ", "\n    "))
+    story.expected = ASKED
+    (hit,) = story.observation("OPT002").hits
+    assert ("sets it again before any step is taken with it" in hit.message) is told
+    assert hit.hint.startswith("Put the climb into the schedule") is told
+
+
 def test_where_the_number_of_ranks_is_handed_on(tell: Any) -> None:
     story = steps(tell, [0.2] * 30, samples=64)
     story.text = """import torch

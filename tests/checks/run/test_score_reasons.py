@@ -57,6 +57,19 @@ def test_without_a_report_a_clear_margin_decides() -> None:
     assert reason_of(None, (ACCURACY,)) is None
 
 
+def test_without_a_report_a_range_that_the_text_writes_out_takes_a_smaller_margin(tell: Any) -> None:
+    own = OtherScore(Change.NOTHING, "the task's own way", 0.88, N, 0.0, 1.0)
+    other = OtherScore(Change.RANGE, "those of these images", 0.96, N, -0.935, 2.163)
+    for written, state in (
+        ("(0.286,), (0.353,)", State.CONTRADICTED),
+        ("(0.5,), (0.5,)", State.NOT_OBSERVABLE),
+    ):
+        story = tell.honest()
+        story.text = SCRIPT.format(f"transforms.Normalize({written})")
+        story.evaluation = evaluation(other, own=own)
+        assert story.observation("EVAL011").state is state
+
+
 def test_training_mode_hides_how_images_are_prepared_and_comes_second() -> None:
     for reported in ((), (0.97,)):
         both = evaluation(in_training_mode(0.98), without_normalisation(0.96), reported=reported)

@@ -6,16 +6,20 @@ The text and what was reported of all epochs tell; both only once the scorer has
 from __future__ import annotations
 
 from itertools import chain, pairwise
+from math import log
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed
 from grader.checks.run.metrics.metric_claims import MetricClaim
 from grader.checks.run.metrics.other_networks import other_network
 from grader.checks.run.metrics.validation_passes import evaluated
+from grader.checks.source.data.foretold_symbols import foretold_symbols
 from grader.checks.source.metrics.recorded_losses import Cause
 from grader.checks.source.metrics.score_causes import fillings, score_cause
 
 _FEWEST_EPOCHS = 3
+_SAME_UNIT = 0.005
+"""How far a figure may be from that many times another which is in another unit."""
 _NEARLY = 0.02
 """How far a count may be from a whole number."""
 
@@ -28,8 +32,33 @@ def claim_cause(evidence: Evidence, claim: MetricClaim, allowed: float) -> Cause
         return filled
     if (other := other_network(evidence)) is not None:
         return Cause(other.nodes, other.hint, f"What was saved is not what was trained: {other.says}")
+    if (unit := _in_nats(claim)) is not None:
+        return unit
+    if (foretold := next(iter(foretold_symbols(evidence.script)), None)) is not None:
+        return Cause(foretold.nodes, foretold.hint, foretold.says)
     cause = score_cause(evidence.script, names, in_blocks=_in_blocks(evidence))
     return cause if cause is not None and cause.says else _averaged(claim, allowed) or cause
+
+
+def _in_nats(claim: MetricClaim) -> Cause | None:
+    """A mean in torch's own unit where bits are asked for, or one that was turned into bits twice."""
+    if claim.metric.share or "bit" not in claim.metric.title or claim.measured <= 0:
+        return None
+    times, told = claim.values[-1] / claim.measured, f"{claim.values[-1]:.4g}"
+    if abs(times / log(2) - 1) < _SAME_UNIT:
+        return Cause(
+            (),
+            "Divide by `math.log(2)`, once: torch's cross entropy takes natural logarithms.",
+            f"{told} is {times:.3f} times that, which is the natural logarithm of 2: it is in nats, and bits are asked "
+            "for.",
+        )
+    if abs(times * log(2) - 1) < _SAME_UNIT:
+        return Cause(
+            (),
+            "Divide by `math.log(2)` once.",
+            f"{told} is {times:.3f} times that, which is 1 / ln 2: nats were turned into bits twice.",
+        )
+    return None
 
 
 def _in_blocks(evidence: Evidence) -> bool:

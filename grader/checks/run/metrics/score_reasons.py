@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from grader.checks.phrases import count
 from grader.checks.source.data.computed_preparation import computed_preparations
-from grader.checks.source.data.image_preparation import prepares_as
+from grader.checks.source.data.image_preparation import preparations, prepares_as
 from grader.checks.source.script import Script
 from grader.model.evaluation import Change, Evaluation, OtherScore
 from grader.model.metric import Direction, Metric
@@ -19,6 +19,10 @@ from grader.model.metric import Direction, Metric
 _CLEARLY = 0.25
 """What a change must bring, of a share, where nothing was reported that it could be held against; of what was wrong it
 must leave half at most. A network that has trained too little may score better on other images by chance."""
+_WITH_TEXT = 0.03
+"""The same where the text itself writes out about these numbers."""
+_ABOUT = 0.15
+"""Of a range, how far its ends may lie from those that a change has tried."""
 _LEFT_OPEN = 0.25
 """Share of the gap between report and score that the change may leave open."""
 _FORGIVEN = 0.05
@@ -175,8 +179,22 @@ def _measured(
         return min(fitting, key=lambda one: one[:2])[2] if fitting else None
     found = [ScoreReason(metric, own, other, None, evaluation.artifact) for other in changed]
     best = max(found, key=lambda one: one.gain - _handicap(metric, one.other), default=None)
-    clear = best is not None and metric.share and best.gain >= _CLEARLY
+    least = (
+        _WITH_TEXT if best is not None and script is not None and _writes(script, best.other) else _CLEARLY
+    )
+    clear = best is not None and metric.share and best.gain >= least
     return best if clear and best and _wrong(metric, best.other) <= 0.5 * _wrong(metric, own) else None
+
+
+def _writes(script: Script, score: OtherScore) -> bool:
+    """Whether the text turns images into about the numbers that a change has tried."""
+    if score.change is not Change.RANGE or score.black is None or score.white is None:
+        return False
+    off = _ABOUT * abs(score.white - score.black)
+    written = [
+        (p.black, p.white) for p in preparations(script) if p.black is not None and p.white is not None
+    ]
+    return any(abs(black - score.black) + abs(white - score.white) < off for black, white in written)
 
 
 def _wrong(metric: Metric, score: OtherScore) -> float:

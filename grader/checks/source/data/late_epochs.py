@@ -25,14 +25,14 @@ def told_late(script: Script, sampler: ast.AST, *, sure: bool = True) -> CauseIn
     call, tree = meant[0], script.names.tree(meant[0])
     statement = tree.statement(call)
     loop = tree.parent.get(statement)
-    if not isinstance(loop, ast.For) or statement not in loop.body or not isinstance(loop.target, ast.Name):
+    if not isinstance(loop, ast.For | ast.While) or statement not in loop.body:
         return None
     number, place = call.args[0], loop.body.index(statement)
     trained = [one for one in loop.body if script.training.runs_backward(one)]
-    named = isinstance(number, ast.Name) and number.id == loop.target.id
+    named = isinstance(number, ast.Name) and _counts(script, loop, number.id, place)
     if not named or not trained or any(loop.body.index(one) > place for one in trained):
         return None
-    if sure and not _counts_from_zero(script, loop):
+    if sure and not (isinstance(loop, ast.For) and _counts_from_zero(script, loop)):
         return None
     edits = Edits(script)
     edits.before(loop.body[0], edits.text(call))
@@ -45,6 +45,16 @@ def told_late(script: Script, sampler: ast.AST, *, sure: bool = True) -> CauseIn
         f"{script.at(loop)}: an epoch's number is told before its pass over the loader.",
         edits.fix("Tells the sampler the number of the epoch that begins."),
     )
+
+
+def _counts(script: Script, loop: ast.For | ast.While, name: str, place: int) -> bool:
+    """Whether a name has the round's number up to a place: a target of `for`, what `while` adds 1 to behind it."""
+    if isinstance(loop, ast.For):
+        return isinstance(loop.target, ast.Name) and loop.target.id == name
+    tree = script.names.tree(loop)
+    made = tree.definitions.get(tree.scope(loop), {}).get(name, ())
+    grows = [d.node for d in made if tree.inside(d.node, loop)]
+    return len(grows) == 1 and isinstance(grows[0], ast.AugAssign) and grows[0] in loop.body[place + 1 :]
 
 
 def _counts_from_zero(script: Script, loop: ast.For) -> bool:

@@ -28,8 +28,11 @@ class MissedEpoch:
     late: bool = False
 
 
-def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpoch]:
-    """For a loader whose order a run saw repeated: what the `set_epoch` calls do instead of telling who makes it."""
+def missed_epochs(script: Script, loader: ast.Call | None, *, changes: bool = False) -> Iterable[MissedEpoch]:
+    """For a loader whose order a run saw repeated: what the `set_epoch` calls do instead of telling who makes it.
+
+    `changes`: the run has seen that the sampler was told several numbers, so that some came too late.
+    """
     makers = dict(_order_makers(script, loader)) if loader is not None else {}
     named = (c for c in script.called("set_epoch") if isinstance(c.func, ast.Attribute) and c.args)
     calls = [c for c in named if script.may_run(c)]
@@ -46,6 +49,10 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
         late = told_late(script, reached[0], sure=False) if reached else None
         if late is not None:
             yield MissedEpoch(call, (), late.says, late.hint, late=True)
+        elif reached and changes:
+            says = f"{script.at(call)} told the `DistributedSampler` another number, but not between these epochs."
+            hint = f"Call {script.quote(call)} once per epoch, before its pass over the loader."
+            yield MissedEpoch(call, (), says, hint, late=True)
         elif reached:
             yield MissedEpoch(
                 call,

@@ -53,10 +53,11 @@ def counted_rounds(loop: ast.AST, names: Names) -> CountedRounds | None:
     target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else None
     if how != "enumerate" or not isinstance(target, ast.Name) or len(others) > 1:
         return None
-    if not isinstance(first, ast.Constant) or first.value not in (0, 1):
+    begin = first.value if isinstance(first, ast.Constant) else None
+    if not isinstance(begin, int) or begin not in (0, 1):
         return None
     length = ast.Call(ast.Name("len", ast.Load()), [counted.args[0]], [])
-    return CountedRounds(target.id, first.value, length)
+    return CountedRounds(target.id, begin, length)
 
 
 class AccumulationRounds:

@@ -1,4 +1,4 @@
-"""Rates that are set after a schedule was made that goes by its own base: its first step sets them back.
+"""Rates that are set by hand beside a schedule that goes by its own base: its next step sets them back.
 
 Asked only where a run has shown such a fall; it says where and what to write, and decides nothing.
 """
@@ -39,6 +39,43 @@ def set_back_rate(script: Script) -> CauseInText | None:
                     f"above {script.quote(made)} ({script.at(made)}).",
                 )
     return None
+
+
+def overwritten_rate(script: Script) -> CauseInText | None:
+    """A rate set by hand in each step, which the schedule's own step in the same round undoes."""
+    for name, schedule in script.calls_under("torch.optim.lr_scheduler."):
+        if name_of(schedule) not in _BY_BASE or name.count(".") != 3:
+            continue
+        steps = [
+            c
+            for c in script.called("step")
+            if isinstance(c.func, ast.Attribute) and schedule in script.values.origins(c.func.value)
+        ]
+        for step in steps:
+            for loop in script.updates.loops_around(step)[:1]:
+                entries = script.updates.entries(loop, [setter for setter, _ in set_by_hand(script)])
+                before = [
+                    e for e in entries if start(e) < start(step) and _not_between(script, loop, e, step)
+                ]
+                if before:
+                    return CauseInText(
+                        (before[0], step, schedule),
+                        f"{script.at(before[0])} sets the rate in each step, {script.quote(before[0])}, and "
+                        f"{script.at(step)} sets it again before any step is taken with it: "
+                        f"{script.quote(schedule.func)} makes each rate of the base that it noted, and knows nothing "
+                        "of the one that it finds.",
+                        f"Put the climb into the schedule, as a factor of the function that `{name_of(schedule)}` is "
+                        "given, or by a `LinearLR` before it in a `SequentialLR`, and leave "
+                        f"{script.quote(before[0])} out.",
+                    )
+    return None
+
+
+def _not_between(script: Script, loop: ast.AST, first: ast.AST, last: ast.AST) -> bool:
+    """Whether no optimizer steps between two places of a loop's round."""
+    return not any(
+        start(first) < start(e) < start(last) for e in script.updates.entries(loop, script.updates.steps)
+    )
 
 
 def _moved(script: Script, place: ast.AST) -> str:
