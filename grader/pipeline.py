@@ -23,7 +23,7 @@ from grader.errors import InfraError, UsageError
 from grader.evaluate.evaluator import Evaluator
 from grader.evaluate.files.measurement_files import write_stored
 from grader.evaluate.time import calibration as calibrations
-from grader.evaluate.time.machine_watch import MachineWatch, quiet_now
+from grader.evaluate.time.machine_watch import MachineWatch, quiet_now, undisturbed
 from grader.evaluate.time.measured_run import MeasuredRun, read_measured
 from grader.evaluate.time.timing import needs_repeat
 from grader.judging.attempt import Attempt
@@ -39,6 +39,8 @@ from grader.model.submission import Submission
 from grader.model.task import Task
 from grader.run.class_labels import label_files, labels_of
 from grader.run.hash_order import launcher_for
+from grader.run.record_completion import note_disturbed
+from grader.run.record_reader import read_record
 from grader.run.registry import open_runtime
 from grader.run.runtime import Job, Progress
 from grader.run.workspace import Workspace
@@ -183,7 +185,7 @@ class Pipeline:
             on_progress(Progress("prepare", 0.0))  # calibrating is over, what comes is the submission's
             self._run(setting, facts, workspace, on_progress)
         evidence = refuse_machine_fault(read_evidence(workspace), last_try=options.last_try)
-        # A miss within the measured spread is run again; the median decides, and only in the learner's favour.
+        # A narrow miss, or one of a busy machine, is run again; and that decides only in the learner's favour.
         while needs_repeat(evidence, setting.task):
             self._run(setting, facts, workspace.repeat(workspace.num_repeats), on_progress)
             evidence = read_evidence(workspace)
@@ -238,10 +240,9 @@ class Pipeline:
         facts = self._facts(setting, submission)
         with tempfile.TemporaryDirectory(prefix="grader-calibrate-") as folder:
             workspace = Workspace(Path(folder))
-            with MachineWatch() as watch:
-                self._run(setting, facts, workspace, on_progress)
+            self._run(setting, facts, workspace, on_progress)
             try:
-                return read_measured(workspace, watch, in_rows=setting.task.counted_in_rows)
+                return read_measured(workspace, in_rows=setting.task.counted_in_rows)
             except InfraError as error:
                 raise InfraError(
                     f"{setting.task.name} cannot be calibrated: {submission.name} on {num_ranks} rank(s): {error}"
@@ -257,7 +258,10 @@ class Pipeline:
         """Run and score; everything learned is in the workspace afterwards."""
         workspace.root.mkdir(parents=True, exist_ok=True)
         try:
-            self.runtime.run(self._job(setting, facts), workspace, on_progress)
+            with MachineWatch() as watch:
+                self.runtime.run(self._job(setting, facts), workspace, on_progress)
+            if not undisturbed(watch.free_cores(read_record(workspace.record)), setting.world_size):
+                note_disturbed(workspace)
             on_progress(Progress("evaluate", 0.0))
             self._evaluator.evaluate(
                 setting.task, workspace, setting.dataset, self.runtime.scorer, setting.profile.model_size

@@ -161,6 +161,8 @@ class RunRecord:
             own network; None where not observable.
         devices: GPUs that were used and found right before the ranks started, in the ranks' order; () where none
             were asked for.
+        disturbed: whether others left its ranks too little of the machine for its time to speak of the script;
+            False, too, where nobody knows.
     """
 
     runtime: str
@@ -177,6 +179,7 @@ class RunRecord:
     environment: dict[str, Any] = field(default_factory=dict)
     loopback_bytes: int | None = None
     devices: tuple[UsedGpu, ...] = ()
+    disturbed: bool = False
 
     @property
     def num_nodes(self) -> int:

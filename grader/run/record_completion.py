@@ -41,3 +41,9 @@ def complete_record(
     record["phases_s"] |= {name: round(seconds, 4) for name, seconds in phases_s.items()}
     record["environment"] |= environment
     write_json(workspace.record, record)
+
+
+def note_disturbed(workspace: Workspace) -> None:
+    """Write into the record of a run that others left its ranks too little of the machine."""
+    record = json.loads(workspace.record.read_text(encoding="utf-8"))
+    write_json(workspace.record, record | {"disturbed": True})

@@ -508,6 +508,43 @@ def test_repeats_never_cost(cpu_s: float, repeated: list[float | None]) -> None:
     assert again.points >= alone.points
 
 
+def test_a_miss_on_a_busy_machine_is_repeated_until_a_run_is_left_alone() -> None:
+    def asked(cpu_s: float, *repeats: RunRecord) -> bool:
+        first = replace(record(cpu_s), disturbed=True)
+        found = evidence(record=first, repeats=repeats, calibration=calibration(3.0, 3.0, 3.0))
+        return needs_repeat(found, TASK)
+
+    assert asked(8.0)
+    assert asked(8.0, replace(record(8.0), disturbed=True))
+    assert not asked(4.4), "it met the target all the same"
+    assert not asked(14.0), "no neighbour costs that much"
+    assert not asked(8.0, record(4.4))
+    assert not asked(8.0, record(8.0)), "left alone it was as slow"
+    assert not asked(8.0, *[replace(record(8.0), disturbed=True)] * 2)
+
+
+def test_a_time_on_a_busy_machine_rejects_nobody() -> None:
+    must = make_task(Path("x"), tuple(replace(one, must=one.must or one.id == "time") for one in RUBRIC))
+    busy = replace(record(8.0), disturbed=True)
+    held = judged(task=must, record=busy)
+    assert (held.verdict, held.points, item(held, "time").state) == (Verdict.HELD, 90, ItemState.NOT_SEEN)
+    (why,) = held.review
+    assert "The machine was busy with other work while this ran, so 8.0 s CPU time" in why
+    assert held.review_subjects == ("“In time”",)
+    assert judged(task=must, record=record(8.0)).verdict is Verdict.REJECTED
+    assert judged(task=must, record=replace(busy, ranks=record(14.0).ranks)).verdict is Verdict.REJECTED
+    assert judged(task=must, record=busy, repeats=(record(8.0),)).verdict is Verdict.REJECTED
+    assert judged(task=must, record=busy, evaluation=evaluation(0.1)).verdict is Verdict.REJECTED
+    settled = judged(task=must, record=busy, repeats=(busy, record(4.4)))
+    assert settled.verdict is Verdict.ACCEPTED
+    assert "the median of the 1 of 3 runs that nothing else disturbed" in item(settled, "time").reason
+    assert "while other work kept the machine busy" in settled.notes[-1]
+    assert judged(task=must, record=replace(busy, ranks=record(4.4).ranks)).points == 100
+    # Where time gates nothing it holds nothing, and what it earned on a busy machine it has earned.
+    free = judged(record=replace(busy, ranks=record(5.0).ranks))
+    assert (free.verdict, free.points) == (Verdict.ACCEPTED, 95)
+
+
 def test_the_median_of_repeats_decides() -> None:
     assert item(judged(record=record(4.6), repeats=(record(4.4), record(4.4))), "time").earned == 10
     assert item(judged(record=record(4.6), repeats=(record(4.4), record(4.7))), "time").earned == 5

@@ -24,9 +24,10 @@ loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_s
 
 ## How it is seen
 From outside, by the kernel's count of processor time of the slowest rank, against the calibrated run of the starting
-script on one rank, each per sample that was trained on; on GPUs by wall time. Machines differ from hour to hour, so it
-is said only where the difference is plain, and it never costs points by itself. Epochs of k passes are seen by what the
-ranks drew and by what the script reports, where the text counts the steps of an epoch over the whole set.
+script on one rank, each per sample that was trained on; on GPUs by wall time. Machines differ from hour to hour, so
+it is said only where the difference is plain and other work did not keep the machine busy, and it never costs points
+by itself. Epochs of k passes are seen by what the ranks drew and by what the script reports, where the text counts
+the steps of an epoch over the whole set.
 """
 
 from __future__ import annotations
@@ -85,6 +86,10 @@ def check_run(evidence: Evidence) -> Observation:
     if speed_up >= _NO_FASTER:
         return verified(
             f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample.", EvidenceKind.OUTSIDE
+        )
+    if evidence.record.disturbed:
+        return not_observable(
+            "The machine was busy with other work while this ran: its time says nothing here."
         )
     return flagged(
         Hit(

@@ -255,7 +255,7 @@ def time(item: RubricItem, outcome: Outcome) -> Part:
         return outcome.not_reached("The run did not end well, so it has no time.")
     seen = f"{timing.seconds:.1f} s {timing.clock}"
     if timing.num_repeats:
-        seen += f", the better of the first and the median of {timing.num_repeats + 1} runs"
+        seen += f", the better of the first and the median of {timing.counted}"
     if far := [f"the {title}" for title, share in outcome.metric_shares.items() if share <= 0]:
         allowed = f"up to {timing.target_s:.1f} s {'was' if timing.met else 'is'} allowed"
         joined = "but" if timing.met else "and"
@@ -267,4 +267,10 @@ def time(item: RubricItem, outcome: Outcome) -> Part:
     if timing.met:
         return _measured(1.0, f"{seen}; up to {timing.target_s:.1f} s was allowed.", evidence)
     share = max((s for factor, s in item.steps if timing.seconds <= factor * timing.target_s), default=0.0)
+    if timing.unsettled:
+        busy = (
+            f"The machine was busy with other work while this ran, so {seen} against {timing.target_s:.1f} s says "
+            "nothing of the script. Grade it again when the machine is quiet."
+        )
+        return Part(share, ItemState.NOT_SEEN, busy, evidence, not_seen=1 - share)
     return _measured(share, f"{seen}; up to {timing.target_s:.1f} s is allowed.", evidence)

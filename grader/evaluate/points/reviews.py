@@ -11,6 +11,7 @@ from grader.evaluate.points.outcome import Outcome
 from grader.evaluate.time.timing import too_fast
 from grader.model.finding import Finding
 from grader.model.grade import RubricResult
+from grader.model.task import TIME
 
 MAX_NOT_SEEN = 20.0
 """Points of things that the judge could not watch, beyond which a person looks."""
@@ -40,10 +41,12 @@ def review_reasons(
     if evaluation is not None and evaluation.unexamined:
         failed = f"The task's {evaluation.unexamined}. What this run left made it fail."
         reasons.append(ReviewReason(failed, ("the files that the run left",)))
+    # The outcome of a run vouches for what it computed, not for how fast it was.
+    untimed = {item.id for item in outcome.task.rubric if item.metric == TIME and time.unsettled}
     total = sum(item.not_seen for item in rubric)
     for item in rubric:
         # What gates acceptance and neither was seen nor speaks for itself is nobody's to wave through but a person's.
-        alone = item.must and not outcome.vouched
+        alone = item.must and not (outcome.vouched and item.id not in untimed)
         if item.not_seen and (alone or total > MAX_NOT_SEEN):
             reasons.append(ReviewReason(item.not_seen_reason, (f"“{item.title}”",)))
     if calibration is not None and too_fast(time, calibration):

@@ -273,8 +273,11 @@ def _notes(task: Task, run: Evidence | None, time: Timing) -> tuple[str, ...]:
             f"on one rank; `{calibrate}` measures them properly."
         )
     if time.num_repeats:
+        why = f"within the measured spread ({time.spread:.0%})"
+        if run.record.disturbed:
+            why = "while other work kept the machine busy"
         notes.append(
-            f"The first run missed the time target within the measured spread ({time.spread:.0%}), so it was repeated: "
-            f"the median of {time.num_repeats + 1} runs decides, and only in your favour."
+            f"The first run missed the time target {why}, so it was repeated: the median of {time.counted} decides, "
+            "and only in your favour."
         )
     return tuple(notes)

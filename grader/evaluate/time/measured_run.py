@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from grader.errors import InfraError
 from grader.evaluate.files.measurement_files import read_stored
-from grader.evaluate.time.machine_watch import MachineWatch, undisturbed
 from grader.evaluate.time.throughput import samples_per_s
 from grader.model.evaluation import Evaluation
 from grader.model.run import Ending
@@ -35,8 +34,8 @@ class MeasuredRun(NamedTuple):
         return self.cpu_s if profile.backend == "gloo" else self.wall_s
 
 
-def read_measured(workspace: Workspace, watch: MachineWatch, *, in_rows: bool) -> MeasuredRun:
-    """Read what a run left that was watched; `in_rows` as in `samples_per_s`.
+def read_measured(workspace: Workspace, *, in_rows: bool) -> MeasuredRun:
+    """Read what a run left; `in_rows` as in `samples_per_s`.
 
     Raises:
         InfraError: it did not come to its end, or left nothing to score; says which.
@@ -54,5 +53,5 @@ def read_measured(workspace: Workspace, watch: MachineWatch, *, in_rows: bool) -
         evaluation.hidden,
         samples_per_s(trace, in_rows=in_rows),
         sum(step.samples for rank in trace.ranks for step in rank.steps),
-        disturbed=not undisturbed(watch.free_cores(record), record.world_size),
+        disturbed=record.disturbed,
     )

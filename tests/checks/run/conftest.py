@@ -110,6 +110,7 @@ class Story:
         self.known_train: int | None = num_train
         self.expected = Expected()
         self.calibration: Calibration | None = None
+        self.disturbed = False
 
     def group(self, ranks: Iterable[int] | None = None, destroy: bool = False, line: int = 5) -> None:
         for r in self._some(ranks):
@@ -371,6 +372,7 @@ class Story:
             ranks=records,
             outputs=self.outputs,
             loopback_bytes=self.loopback_bytes,
+            disturbed=self.disturbed,
         )
         facts = attempt_facts(
             script.submission,

@@ -1098,8 +1098,10 @@ def test_two_ranks_that_are_no_faster_than_one(tell: Any) -> None:
     look = story.observation("PERF003")
     assert look.state is FLAGGED
     assert "1.04 × as fast" in look.hits[0].message
+    story.disturbed = True
+    assert story.observation("PERF003").state is UNSEEN
     story.calibration = calibrated(8.0, samples)
-    assert story.observation("PERF003").state is CLEAN
+    assert story.observation("PERF003").state is CLEAN, "faster all the same"
     story.calibration = calibrated(16.0, 2 * samples)
     assert story.observation("PERF003").state is CLEAN
     story.calibration = calibrated(None, samples)
