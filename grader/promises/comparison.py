@@ -17,7 +17,7 @@ from grader.model.finding import EvidenceKind, Severity, family_of
 from grader.model.grade import Grade, ItemState, Verdict
 from grader.model.promise import PromisedSubmission
 from grader.model.run import Ending
-from grader.model.task import Profile, Task
+from grader.model.task import TIME, Profile, Task
 from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
@@ -88,7 +88,7 @@ def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]
     """
     grade = attempt.grade
     broken = []
-    if grade.verdict.value != promised.verdict:
+    if grade.verdict.value != promised.verdict and not _untimed(attempt):
         why = " ".join(grade.review) or grade.verdict_reason
         broken.append(f"verdict {grade.verdict.value}, promised {promised.verdict} ({why})")
     known, failures = parted(grade.findings)
@@ -117,6 +117,14 @@ def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]
     return broken
 
 
+def _untimed(attempt: Attempt) -> bool:
+    """Whether an attempt is held for its time alone, which other work kept busy: no promise speaks of that."""
+    grade, record = attempt.grade, attempt.record
+    timed = {f"“{item.title}”" for item in attempt.task.rubric if item.metric == TIME}
+    busy = record is not None and record.disturbed
+    return busy and grade.verdict is Verdict.HELD and bool(timed) and set(grade.review_subjects) == timed
+
+
 def _wrong_points(promised: PromisedSubmission, attempt: Attempt) -> list[str]:
     """Points that do not add up, are not of the scale that the page of the task tells, or were promised otherwise."""
     grade, broken = attempt.grade, []
@@ -131,7 +139,7 @@ def _wrong_points(promised: PromisedSubmission, attempt: Attempt) -> list[str]:
     if other := [r.id for r in grade.rubric if told and r.points != told[r.id]]:
         broken.append(f"worth other points than the task's page says: {', '.join(other)}")
     accepted = grade.verdict == promised.verdict == Verdict.ACCEPTED
-    timed = {item.id for item in attempt.task.rubric if item.metric == "time"}
+    timed = {item.id for item in attempt.task.rubric if item.metric == TIME}
     # Nothing between ranks can show on one, where several are meant.
     alone = one_rank_of_several(grade.world_size, attempt.task.profile(grade.profile))
     # What is accepted earns 100, less what time costs; fewer only by a fault and by points that are promised.

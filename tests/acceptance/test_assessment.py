@@ -68,7 +68,8 @@ def test_work_done_twice_is_seen_in_the_time_where_the_accuracy_is_reached(
     submission = promised.submission("assessment", "rejected/whole_set_on_every_rank")
     attempt = grade(pipeline, submission, tmp_path / "whole")
     assert item(attempt, "accuracy").state is ItemState.EARNED
-    assert item(attempt, "time").state in (ItemState.LOST, ItemState.PARTLY)
+    # Beside other work nothing is said of it.
+    assert item(attempt, "time").state in (ItemState.LOST, ItemState.PARTLY, ItemState.NOT_SEEN)
     # A clock that runs unevenly may find it near enough for the half; never for more.
     assert item(attempt, "time").earned <= item(attempt, "time").full_points / 2
     assert attempt.grade.verdict is Verdict.REJECTED

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.checks.evidence import Evidence
 from grader.checks.rule import load_rules
 from grader.judging.attempt import Attempt
 from grader.model.finding import EvidenceKind, Finding, Severity
+from grader.model.grade import Verdict
 from grader.model.promise import PromisedSubmission
 from grader.model.submission import SourceFile, Submission
 from grader.promises.comparison import broken_promises
@@ -49,6 +51,22 @@ def test_a_busy_machine_breaks_no_promise(code: str) -> None:
     assert broken_promises(promised(), judged(code)) == []
     assert broken_promises(promised(code), judged(code)) == []
     assert broken_promises(promised(code), judged()) == [f"promised but not found: {code}"]
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "more", "kept"), [(True, (), True), (True, ("“Writes once”",), False), (False, (), False)]
+)
+def test_what_is_held_for_its_time_alone_breaks_none(
+    disturbed: bool, more: tuple[str, ...], kept: bool
+) -> None:
+    attempt = judged()
+    assert isinstance(attempt.evidence, Evidence)
+    (title,) = (item.title for item in attempt.task.rubric if item.metric == "time")
+    record = replace(attempt.evidence.record, disturbed=disturbed)
+    held = replace(attempt.grade, verdict=Verdict.HELD, review_subjects=(f"“{title}”", *more))
+    attempt = replace(attempt, evidence=replace(attempt.evidence, record=record), grade=held)
+    told = [one for one in broken_promises(promised(), attempt) if one.startswith("verdict")]
+    assert (not told) is kept
 
 
 def test_other_hints_do() -> None:
