@@ -18,7 +18,8 @@ from grader.model.run_account import Exchange, RunAccount
 from grader.model.task_figure import Panel, Series, TaskFigure
 
 _STEPS, _SAMPLES, _LEARNING_RATE = 4, 48, 0.5
-_GRADIENT_BYTES = 19_210 * 8
+_NUMBER_BYTES = 8
+_GRADIENT_BYTES = 19_210 * _NUMBER_BYTES
 _TOLERANCE = 1e-7
 """Of the largest weight; the order of additions makes less than 1e-12."""
 _SLACK = 0.02
@@ -149,6 +150,9 @@ def examine(left: dict[str, Any], run: RunAccount) -> Answers:
     sent, least = _sent(run), _least(world_size) * _GRADIENT_BYTES * _STEPS
     short = bool(sent) and max(sent.values()) < least * (1 - _SLACK)
     share, said = _weights(left["weights.pt"], world_size, short)
+    rounded = {_rounded_to(run, rank, number / least) for rank, number in sent.items()} - {None} if least else set()
+    if share < 1.0 and rounded:
+        said += f" Their gradients went from rank to rank with {min(rounded)} bytes for each number, which rounds them."
     answers: Answers = {"average": (share, said, "weights.pt")}
     if world_size > 1:
         answers["by-hand"] = (*_by_hand(run), "")
@@ -325,9 +329,23 @@ def _traffic(run: RunAccount, world_size: int) -> tuple[float | None, str]:
     ring = f"a ring of {world_size} sends 2 · {world_size - 1} / {world_size} = {_least(world_size):.2f}"
     if most > least * (1 + _SLACK):
         return 0.0, f"{told}; {ring}.{_guess(sent, world_size)}"
+    if (size := _rounded_to(run, rank, most / least)) is not None:
+        return 0.0, (
+            f"{told}; {ring}. It sent as many messages as that takes, but of {size} bytes for each number, where the "
+            f"gradient's have {_NUMBER_BYTES}: what the ranks add up was rounded on the way. Send the numbers as they "
+            "are."
+        )
     if most < least * (1 - _SLACK):
         return 0.0, f"{told}; {ring}, and with less the ranks can't all know the mean."
     return 1.0, f"{told}, and no rank more: {ring}."
+
+
+def _rounded_to(run: RunAccount, rank: int, share: float) -> int | None:
+    """Bytes of each number, where a rank sent all messages of two laps and a half, or a quarter, of their bytes."""
+    laps = 2 * (int(run["world_size"]) - 1) * _STEPS
+    calls = sum(one.calls for one in run.messages if one.rank == rank and one.sends)
+    sizes = (n for n in (4, 2, 1) if abs(share * _NUMBER_BYTES / n - 1) < _SLACK)
+    return next(sizes, None) if laps and calls and calls % laps == 0 else None
 
 
 def _guess(sent: Counter[int], world_size: int) -> str:

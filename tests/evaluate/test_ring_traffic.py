@@ -41,7 +41,9 @@ def said(account: RunAccount, name: str) -> tuple[float | None, str]:
         ((3, 3, 3, 3), 0.0, "Every rank's whole gradient went to all others"),
         ((3, 1, 1, 1), 0.0, "One rank gathers and tells the others"),
         ((6, 6, 6, 6), 0.0, "The whole gradient goes around twice"),
-        ((0.75, 0.75, 0.75, 0.75), 0.0, "with less the ranks can't all know the mean"),
+        ((0.75, 0.75, 0.75, 0.75), 0.0, "but of 4 bytes for each number, where the gradient's have 8"),
+        ((0.375, 0.375, 0.375, 0.375), 0.0, "but of 2 bytes for each number"),
+        ((1.0, 1.0, 1.0, 1.0), 0.0, "with less the ranks can't all know the mean"),
         ((0, 0, 0, 0), 0.0, "No rank sent a message to another."),
     ],
 )

@@ -826,6 +826,25 @@ def test_a_cosine_that_counts_epochs_and_is_stepped_in_batches(tell: Any, length
         assert [place.line for place in hits[0].where] == [6, 11]
 
 
+def test_a_warm_up_before_it_that_counts_epochs_as_well(tell: Any) -> None:
+    story = tell.Story()
+    story.text = IN_EPOCHS.replace("epochs - 1", "epochs - 2")
+    for epoch in range(8):
+        story.epoch(tell.strided(96, 2, epoch))
+    num = len(story.ranks[0].fields["steps"])
+    rates = [0.01, 0.05, *cosine(num - 2, 6, 0.0)]
+    for rank in story.ranks:
+        moved = zip(rank.fields["steps"], rates, strict=True)
+        rank.fields["steps"] = [tell.replace(s, lr=(rate,)) for s, rate in moved]
+        rank.event("lr_scheduler", 6, kind="LinearLR", length=2)
+        rank.event("lr_scheduler", 6, kind="CosineAnnealingLR", length=6)
+    (hit,) = story.observation("OPT006").hits
+    assert f"6 epochs would be {6 * num // 8} steps: `train.py:11` steps it once per batch" in hit.message
+    assert "`T_max=(epochs - 2) * len(loader)`" in hit.hint
+    assert "The 2 of the warm-up are epochs as well" in hit.hint
+    assert "CosineAnnealingWarmRestarts" not in hit.hint
+
+
 def test_a_short_schedule_beside_a_warm_up_by_hand_is_none_that_is_too_short(tell: Any) -> None:
     story = steps(tell, WARM + cosine(30, 30, 0.0))
     for rank in story.ranks:

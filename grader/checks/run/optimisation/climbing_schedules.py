@@ -21,21 +21,33 @@ def bounce_hit(script: Script, up: Bounce, per_epoch: int) -> Hit:
     length = up.event.fields.get("length")
     made, given = _made(script, up.event.site)
     stepped = [*steps_of(script, made)] if made is not None else []
-    in_epochs = (
-        per_epoch > 1 and isinstance(length, int) and abs(up.length - length * per_epoch) <= _NEAR * up.length
-    )
+    needed, in_epochs, warm = up.length, False, False
+    if per_epoch > 1 and isinstance(length, int):
+        whole = up.length + up.begin
+        alone = abs(up.length - length * per_epoch) <= _NEAR * up.length
+        # A warm-up before it may be as many steps long as it was to be epochs.
+        warm = not alone and up.begin > 0 and abs(whole - (length + up.begin) * per_epoch) <= _NEAR * whole
+        in_epochs = alone or warm
+        needed = length * per_epoch if warm else needed
     how = f"climbed {up.climbs} times again" if up.climbs > 1 else "climbed again"
     says = (
         f"{at(up.event.site)} makes a cosine that is at its bottom after {length:,} steps, but it was given more: the "
         f"rate fell from {up.peak:.3g} to {up.bottom:.3g}, {how}, and training ended at {up.end:.3g}. "
     )
-    hint = f"Make the cosine as long as it is stepped: `T_max` is to be {up.length:,} here."
+    hint = f"Make the cosine as long as it is stepped: `T_max` is to be {needed:,} here."
     if in_epochs:
         by = f"{script.at(stepped[0])} steps" if stepped else "the script steps"
-        says += f"{count(length or 0, 'epoch')} would be {up.length:,} steps: {by} it once per batch. "
+        says += f"{count(length or 0, 'epoch')} would be {needed:,} steps: {by} it once per batch. "
         if made is not None and given is not None:
-            hint += f" Counted in batches, that is `T_max={_times(given, batches_of_epoch(script, made))}`."
-    if up.climbs > 1:
+            batches = batches_of_epoch(script, made)
+            hint += f" Counted in batches, that is `T_max={_times(given, batches)}`."
+            hint += (
+                f" The {up.begin:,} of the warm-up are epochs as well: times `{batches}`, too."
+                if warm
+                else ""
+            )
+            hint += " Or step the schedule once per epoch, behind the loop over batches." if warm else ""
+    if up.climbs > 1 and not warm:
         hint += " Where the rate is to rise again on purpose, `CosineAnnealingWarmRestarts` says so."
     return Hit(
         message=f"{says}The last steps should be the smallest ones.",
@@ -49,7 +61,7 @@ def bounce_hit(script: Script, up: Bounce, per_epoch: int) -> Hit:
                 )
             )
         ),
-        details={"length": length, "needed": up.length, "end": up.end, "peak": up.peak, "climbs": up.climbs},
+        details={"length": length, "needed": needed, "end": up.end, "peak": up.peak, "climbs": up.climbs},
     )
 
 

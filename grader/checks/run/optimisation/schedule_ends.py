@@ -38,6 +38,7 @@ class Bounce:
     Attributes:
         event: made it. length: as it should be. peak, bottom, end: rates before its fall, after it, in the last step.
         climbs: how often it climbed; more than once where it swings up and down.
+        begin: steps before its fall.
     """
 
     event: Event
@@ -46,6 +47,7 @@ class Bounce:
     bottom: float
     end: float
     climbs: int
+    begin: int
 
 
 def bounce(rank: RankTrace, curve: LearningRateCurve, num_epochs: int = 0) -> Bounce | None:
@@ -70,7 +72,7 @@ def bounce(rank: RankTrace, curve: LearningRateCurve, num_epochs: int = 0) -> Bo
     if not alike or least > _FALLEN * rates[top] or (rates[-1] - least < _CLIMBED * fall and not in_epochs):
         return None
     needed = round(length * (len(rates) - top) / (bottom - top))
-    return Bounce(event, needed, rates[top], least, rates[-1], (len(turns) - 1) // 2)
+    return Bounce(event, needed, rates[top], least, rates[-1], (len(turns) - 1) // 2, top)
 
 
 def _turns(rates: Sequence[float], first: int) -> list[int]:
