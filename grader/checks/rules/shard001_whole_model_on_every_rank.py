@@ -2,7 +2,7 @@
 
 ## What it finds
 Where a task asks for a sharded model: ranks whose optimizer steps over whole parameters, or over shards of a few of
-them only.
+them only, or that keep copies of the whole model beside its shards.
 
 ## Why it matters
 DistributedDataParallel keeps N copies of everything: for each parameter 4 bytes of weight, 4 of gradient and, with
@@ -38,8 +38,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run alone, and only where the task asks for it: by the bytes of parameters and of optimizer state that each rank
-holds after its second step, beside what the whole would be. The text then tells which sizes of a mesh left one rank for
-each whole.
+holds after its second step, beside what the whole would be, and by the plain tensors that it has then: one whole copy
+may be a state dict that was loaded, two are not. The text then tells which sizes of a mesh left one rank for each
+whole.
 Reference: "Getting Started with Fully Sharded Data Parallel", https://pytorch.org/tutorials/intermediate/FSDP_tutorial.html.
 """
 
@@ -66,6 +67,9 @@ _MARGIN = 1.3
 """Shards are padded to equal length, and small tensors divide badly: so much more than the N-th part is still fair."""
 _WHOLE = 0.99
 """What is more than this share of a model is all of it."""
+
+_COPIES = 2
+"""Whole copies beside the shards from which on they are work of each step; one may be a state dict that was loaded."""
 
 _SHARD = (
     "Give every block, and the model last, to `fully_shard` before you build the optimizer, and leave "
@@ -97,6 +101,8 @@ def check_run(evidence: Evidence) -> Observation:
     fair = _MARGIN / evidence.world_size
     greedy = {rank: one for rank, one in held.items() if one.share > fair}
     first = next(iter((greedy or held).values()))
+    if not greedy and all(one.copies >= _COPIES for one in held.values()):
+        return flagged(_copies_beside(evidence, held))
     if not greedy:
         return verified(
             f"{_in_bytes(first)} on each of {evidence.world_size} ranks: {first.share:.0%} of the whole."
@@ -147,6 +153,26 @@ def _steps_over_others(evidence: Evidence, held: dict[int, ModelMemory], beside:
         hint=f"Build the optimizer below {continued(sharded)}, from the sharded model's parameters.",
         where=told_once((*optimizer_places(evidence.script), *place(last.site))),
         ranks=tuple(beside),
+    )
+
+
+def _copies_beside(evidence: Evidence, held: dict[int, ModelMemory]) -> Hit:
+    """Shards, and beside them what they are there to divide."""
+    first = next(iter(held.values()))
+    gathered = evidence.script.called("full_tensor")
+    put = f" {evidence.script.at(gathered[0])} puts shards together." if gathered else ""
+    without = ", and a step on them needs no `full_tensor()`" if gathered else ""
+    return Hit(
+        message=f"{ranks(held)} {'holds' if len(held) == 1 else 'hold'} whole tensors beside the shards of the model: "
+        f"after the second step {first.copies} copies of nearly all {count(first.num_sharded, 'sharded tensor')}, "
+        f"{_mib(first.copied)}, where the rank's part of weights and optimizer state is "
+        f"{_mib(first.param_bytes + first.state_bytes)}.{put} Nothing is divided so: a model that does not fit one "
+        "device fits none.",
+        hint="Keep copies and averages of the shards alone: what `torch.zeros_like(p)` and `p.detach().clone()` make "
+        f"of a sharded parameter is sharded as it is{without}.",
+        where=lines(evidence.script, gathered),
+        ranks=tuple(held),
+        details={"copies_by_rank": {str(r): one.copies for r, one in held.items()}},
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from grader.probe.hooks import code_locations
 from grader.probe.hooks.patches import guarded, skip_compiling
 from grader.probe.models.fingerprints import is_sharded
+from grader.probe.models.whole_copies import whole_copies
 from grader.probe.trace import events
 from grader.probe.trace.writer import writer
 
@@ -77,6 +78,7 @@ def _after_step(optimizer: Any) -> None:
         whole += everywhere * param.element_size()
         num_sharded += is_part
     state = _state_bytes(optimizer)
+    copies, copied = whole_copies(params)
     writer.write(
         events.HELD,
         kind=type(optimizer).__name__,
@@ -87,6 +89,8 @@ def _after_step(optimizer: Any) -> None:
         state_bytes=state,
         # Parts of parameters have parts of the state, and none where a rank has nothing of one.
         whole_state_bytes=state * whole // own if own else state,
+        whole_copies=copies,
+        copied_bytes=copied,
         group_elements=[sum(p.numel() for p in group if p.requires_grad) for group in groups[:_MAX_GROUPS]],
         site=code_locations.here(),
     )

@@ -206,7 +206,8 @@ PLATEAU
 HELD
     what an optimizer's second step left in this rank's memory: kind (class of the optimizer), num_tensors, num_sharded
     (parameters, and how many of them are DTensors), param_bytes, whole_param_bytes, state_bytes, whole_state_bytes
-    (this rank's part, and what it would be unsharded), group_elements (of the whole parameters of each group that are
+    (this rank's part, and what it would be unsharded), whole_copies, copied_bytes (how often plain tensors have nearly
+    all of the sharded parameters, and their bytes), group_elements (of the whole parameters of each group that are
     trained, at most 256), site; at most 8.
 RANDOM
     the process's random generators when a step's first training forward pass begins, at the first 3 steps: n

@@ -47,6 +47,26 @@ def test_each_rank_holds_its_part(tell: Any, share: float, world_size: int, stat
         assert look.hits[0].ranks == tuple(range(world_size))
 
 
+@pytest.mark.parametrize(
+    ("copies", "state"), [((3, 3), FLAGGED), ((2, 3), FLAGGED), ((1, 1), CLEAN), ((3, 0), CLEAN)]
+)
+def test_whole_copies_beside_the_shards_divide_nothing(
+    tell: Any, copies: tuple[int, ...], state: State
+) -> None:
+    story = held(tell, 0.5)
+    for rank, often in zip(story.ranks, copies, strict=True):
+        rank.fields["events"][-1].fields.update(whole_copies=often, copied_bytes=often * WHOLE)
+    story.text = "main = [p.detach().full_tensor() for p in model.parameters()]\n"
+    look = story.observation("SHARD001")
+    assert look.state is state
+    if state is FLAGGED:
+        (hit,) = look.hits
+        assert f"{copies[0]} copies of nearly all 10 sharded tensors, {16 * copies[0]} MiB" in hit.message
+        assert "`train.py:1` puts shards together" in hit.message
+        assert [place.line for place in hit.where] == [1]
+        assert "`full_tensor()`" in hit.hint
+
+
 @pytest.mark.parametrize("sizes", ["(world, 1)", "(world // NODES, NODES)"])
 def test_sizes_of_a_mesh_the_wrong_way_round_are_named_first(tell: Any, sizes: str) -> None:
     story = held(tell, 1.0)

@@ -10,13 +10,19 @@ from grader.model.trace import Event, Trace, Wrap
 
 @dataclass(frozen=True, slots=True)
 class ModelMemory:
-    """One rank's part; bytes. `whole` is what parameters and state would take unsharded."""
+    """One rank's part; bytes. `whole` is what parameters and state would take unsharded.
+
+    `copies` is how often plain tensors of this rank have nearly the whole model beside its shards, `copied` the bytes
+    of these.
+    """
 
     num_tensors: int
     num_sharded: int
     param_bytes: int
     state_bytes: int
     whole: int
+    copies: int = 0
+    copied: int = 0
 
     @property
     def share(self) -> float:
@@ -56,9 +62,11 @@ def _holding(event: Event) -> ModelMemory | None:
         "whole_param_bytes",
         "whole_state_bytes",
     )
-    values = [event.fields.get(name) for name in names]
+    values = [event.fields.get(name) for name in names] + [
+        event.fields.get(name, 0) for name in ("whole_copies", "copied_bytes")
+    ]
     if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
         return None
-    tensors, sharded, own, state, whole_own, whole_state = (int(v or 0) for v in values)
+    tensors, sharded, own, state, whole_own, whole_state, copies, copied = (int(v or 0) for v in values)
     whole = whole_own + whole_state
-    return ModelMemory(tensors, sharded, own, state, whole) if whole else None
+    return ModelMemory(tensors, sharded, own, state, whole, copies, copied) if whole else None
