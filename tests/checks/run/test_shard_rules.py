@@ -55,7 +55,7 @@ def test_whole_copies_beside_the_shards_divide_nothing(
 ) -> None:
     story = held(tell, 0.5)
     for rank, often in zip(story.ranks, copies, strict=True):
-        rank.fields["events"][-1].fields.update(whole_copies=often, copied_bytes=often * WHOLE)
+        rank.fields["others"][-1].fields.update(whole_copies=often, copied_bytes=often * WHOLE)
     story.text = "main = [p.detach().full_tensor() for p in model.parameters()]\n"
     look = story.observation("SHARD001")
     assert look.state is state
