@@ -136,6 +136,12 @@ class Evidence:
         return all(by_itself) and bool(self.trace.ranks) and all(map(only_left, self.trace.ranks))
 
     @property
+    def asked(self) -> tuple[Metric, ...]:
+        """Metrics with a level to reach that the saved weights were scored by on hidden samples."""
+        hidden = self.evaluation.hidden if self.evaluation is not None else {}
+        return tuple(one for one in self.metrics if one.name in self.levels and one.name in hidden)
+
+    @property
     def grouped(self) -> bool:
         """Whether any rank joined a process group; true where no rank could tell."""
         told = [rank for rank in self.trace.ranks if rank.start is not None]

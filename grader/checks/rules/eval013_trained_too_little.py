@@ -94,10 +94,9 @@ def check_run(evidence: Evidence) -> Observation:
 
     evaluation, script = evidence.evaluation, evidence.script
     hidden = evaluation.hidden if evaluation is not None else {}
-    asked = [m for m in evidence.metrics if m.name in evidence.levels and m.name in hidden]
-    if evaluation is None or not asked or evidence.record.ending is not Ending.COMPLETED:
+    if evaluation is None or not evidence.asked or evidence.record.ending is not Ending.COMPLETED:
         return not_observable("No score was held against a target.")
-    metric = next((m for m in asked if not m.reached(hidden[m.name], evidence.levels[m.name])), None)
+    metric = next((m for m in evidence.asked if not m.reached(hidden[m.name], evidence.levels[m.name])), None)
     if metric is None:
         return verified("The saved weights reach what is asked for.", EvidenceKind.EVALUATION)
     found = next((c for r in evidence.trace.trainers if (c := curve(r)) is not None), None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
@@ -44,7 +45,7 @@ def unlearned(evidence: Evidence) -> str:
     left = min(curve.lowest / curve.first for curve in known)
     # Only what tells ten classes apart has a loss of which it is known where it begins.
     if not evidence.has_images or not any(metric.share for metric in evidence.metrics):
-        return _known_before(evidence, left)
+        return _known_before(evidence, hidden, left)
     scored = hidden.get("loss")
     if scored is None or scored <= 0:
         return ""
@@ -62,11 +63,9 @@ def unlearned(evidence: Evidence) -> str:
     )
 
 
-def _known_before(evidence: Evidence, left: float) -> str:
+def _known_before(evidence: Evidence, hidden: Mapping[str, float], left: float) -> str:
     """A target that is reached by training that changed hardly anything; `left` is what was left of its loss."""
-    hidden = evidence.evaluation.hidden if evidence.evaluation is not None else {}
-    asked = [m for m in evidence.metrics if m.name in evidence.levels and m.name in hidden]
-    reached = [m for m in asked if m.reached(hidden[m.name], evidence.levels[m.name])]
+    reached = [m for m in evidence.asked if m.reached(hidden[m.name], evidence.levels[m.name])]
     if left < UNCHANGED or not reached:
         return ""
     metric = reached[0]

@@ -40,10 +40,10 @@ def unreduced(evidence: Evidence, told: Iterable[Withheld]) -> Hit | None:
     seen = [_steps(rank) for rank in active]
     if any(len(steps) < _MIN_STEPS or any(last for _, _, last in steps) for steps in seen):
         return None
-    if not causes and not all(early for steps in seen for _, early, _ in steps):
+    late = all(early for steps in seen for _, early, _ in steps)
+    if not (causes or late):
         return None
     site = next((s.site for s in active[0].steps if s.site), None)
-    late = all(early for steps in seen for _, early, _ in steps)
     what = (
         f"reduced gradients over ranks in an earlier micro-batch of each step and none between the last backward pass "
         f"and the optimizer step, in {count(min(map(len, seen)), 'step')} of those that were told call by call (what "
