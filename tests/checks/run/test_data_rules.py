@@ -667,15 +667,32 @@ for start in range(0, len(order) - 16, 16):
 """
 
 
-def test_the_line_that_makes_windows_overlap_is_named(tell: Any) -> None:
+@pytest.mark.parametrize(
+    ("begin", "said", "advice"),
+    [
+        (
+            "start + rank",
+            "begins a window `start + rank`, one sample behind",
+            "Write `rank * 8` for `rank` in `start + rank` at `train.py:7`.",
+        ),
+        ("rank", "begins a window `rank`, one sample behind", "Write `rank * 8` for `rank` at `train.py:7`."),
+        (
+            "start + rank * 8 // 2",
+            "begins a rank's window at `start + rank * 8 // 2`, and it is `8` samples long",
+            "Let windows begin as far apart as they are long: at `rank * 8`.",
+        ),
+        ("start + rank * 8", "", "Let all ranks shuffle with the same seed"),
+    ],
+)
+def test_the_line_that_makes_windows_overlap_is_named(tell: Any, begin: str, said: str, advice: str) -> None:
     story = tell.Story()
-    story.text = WINDOWS
+    story.text = WINDOWS.replace("start + rank", begin)
     for _ in range(2):
         story.epoch({0: range(48), 1: range(1, 49)})
     (hit,) = story.observation("DATA003").hits
-    assert hit.where[0].line == 7
-    assert "begins a window `start + rank`" in hit.message
-    assert hit.hint == "Write `rank * 8` for `rank` in `start + rank` at `train.py:7`."
+    assert ("train.py:7" in hit.message) == bool(said)
+    assert said in hit.message
+    assert hit.hint.startswith(advice)
 
 
 ONE_REPLICA = """from torch.utils.data import DataLoader, DistributedSampler

@@ -33,6 +33,7 @@ _CONVERTING = {
 _MEANS = ("mean", "average", "std_mean", "var_mean")
 _DEVIATIONS = ("std", "var", "std_mean", "var_mean")
 _ALIKE = 0.02
+_FLOATS = ("float", "float32")
 _IMAGES = ("data", "image", "images", "img", "imgs", "inputs", "x", "xs")
 
 
@@ -123,9 +124,19 @@ def _divided(script: Script) -> Iterator[Preparation]:
     for call in script.called(*QUOTIENTS):
         if call.args and literal(call.args[0]) == 255:
             yield Preparation(call, False)
-    for call in script.called("float"):
-        if isinstance(call.func, ast.Attribute) and name_of(call.func.value).lower() in _IMAGES:
+    for call in script.called("float", "to", "type", "astype"):
+        whole = name_of(call) == "float" or any(
+            (script.names.qualified(given) or "").rpartition(".")[2] in _FLOATS for given in call.args
+        )
+        if whole and isinstance(call.func, ast.Attribute) and _of_images(call.func.value):
             yield Preparation(call, False)
+
+
+def _of_images(node: ast.expr) -> bool:
+    """Whether a value is called as images are, or is what a method such as `unsqueeze` makes of one."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return isinstance(node, VARIABLES) and name_of(node).lower() in _IMAGES
 
 
 def _number(script: Script, node: ast.expr | None) -> float | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.causes import CauseInText
+from grader.checks.source.causes import CauseInText, names_rank
 from grader.checks.source.data.short_advances import short_advances
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax.nodes import name_of, walk
+from grader.checks.source.syntax.nodes import READS, name_of, walk
 
 _ORDERING = ("randperm", "permutation", "shuffle", "sample")
 _TORCH_DRAWS = ("rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial")
@@ -30,8 +30,8 @@ def overlap_cause(script: Script, first_epoch: int) -> CauseInText | None:
     known = (
         _drawn_by_some(script, first_epoch),
         _counted_together(script),
-        _windows(script),
         short_advances(script),
+        _windows(script),
     )
     return next((cause for found in known for cause in found), None)
 
@@ -121,7 +121,7 @@ def _of_worker(script: Script, node: ast.expr, part: str) -> bool:
 
 
 def _windows(script: Script) -> Iterable[CauseInText]:
-    """`order[first:first + share]` with `first = start + rank`."""
+    """`order[first:first + share]` with `first = start + rank`, or as many samples further as something else says."""
     for tree in script.trees:
         for node in walk(tree.root):
             lower, upper = _span(script, node)
@@ -132,40 +132,64 @@ def _windows(script: Script) -> Iterable[CauseInText]:
             lengths = [b for a, b in (sides, sides[::-1]) if ast.unparse(a) == begins]
             if not lengths or script.values.constant(lengths[0]) == 1:
                 continue
-            for total, rank, _ in _sums_behind(script, lower, 0):
-                length, own = ast.unparse(lengths[0]), ast.unparse(rank)
-                factor = (
-                    length
-                    if isinstance(lengths[0], ast.Name | ast.Attribute | ast.Constant)
-                    else f"({length})"
-                )
-                yield CauseInText(
-                    (total, node),
-                    f"{script.at(total)} begins a window {script.quote(total)}, one sample behind that of the "
-                    f"rank before, but it is `{length}` samples long.",
-                    f"Write `{own} * {factor}` for `{own}` in {script.quote(total)} at {script.at(total)}.",
-                )
+            length = ast.unparse(lengths[0])
+            factor = length if isinstance(lengths[0], (*READS, ast.Constant)) else f"({length})"
+            for begin in _behind(script, lower, 0):
+                added = [(begin, begin)] if _plain_rank(script, begin) else []
+                added += [(total, rank) for total, rank, _ in _with_rank(script, begin)]
+                for total, rank in added:
+                    own = ast.unparse(rank)
+                    within = "" if rank is total else f" in {script.quote(total)}"
+                    yield CauseInText(
+                        (total, node),
+                        f"{script.at(total)} begins a window {script.quote(total)}, one sample behind that of the "
+                        f"rank before, but it is `{length}` samples long.",
+                        f"Write `{own} * {factor}` for `{own}`{within} at {script.at(total)}.",
+                    )
+                if not added and names_rank(script, begin) and not _multiplied(begin, length):
+                    yield CauseInText(
+                        (begin, node),
+                        f"{script.at(begin)} begins a rank's window at {script.quote(begin)}, and it is `{length}` "
+                        "samples long.",
+                        f"Let windows begin as far apart as they are long: at `rank * {factor}`.",
+                    )
+
+
+def _multiplied(begin: ast.expr, length: str) -> bool:
+    """Whether a window begins some number of its lengths behind, and something else perhaps."""
+    if not isinstance(begin, ast.BinOp):
+        return False
+    if isinstance(begin.op, ast.Add):
+        return _multiplied(begin.left, length) or _multiplied(begin.right, length)
+    return isinstance(begin.op, ast.Mult) and length in (ast.unparse(begin.left), ast.unparse(begin.right))
 
 
 def _span(script: Script, node: ast.AST) -> tuple[ast.expr | None, ast.expr | None]:
-    """Where a slice without a step, or a range, begins and ends."""
+    """Where a slice or a range without a step begins and ends."""
     if isinstance(node, ast.Slice) and node.step is None:
         return node.lower, node.upper
-    if isinstance(node, ast.Call) and script.names.qualified(node.func) == "range" and len(node.args) == 2:
+    if (
+        isinstance(node, ast.Call)
+        and script.names.qualified(node.func) in ("range", "slice")
+        and len(node.args) == 2
+    ):
         return node.args[0], node.args[1]
     return None, None
 
 
-def _sums_behind(
-    script: Script, node: ast.expr, depth: int
-) -> Iterable[tuple[ast.BinOp, ast.expr, ast.expr]]:
-    """Sums with a rank in them that a value is, or that the name it is held by was given."""
-    if isinstance(node, ast.Name) and depth < _MAX_DEPTH:
-        for definition in script.scopes.reaching(node.id, node):
-            if definition.kind == "assign" and not definition.path and definition.value is not None:
-                yield from _sums_behind(script, definition.value, depth + 1)
-    elif isinstance(node, ast.BinOp):
-        yield from _with_rank(script, node)
+def _behind(script: Script, node: ast.expr, depth: int) -> Iterable[ast.expr]:
+    """What a value is worked out by: itself, or what the name it is held by was given."""
+    given = [
+        definition.value
+        for definition in (script.scopes.reaching(node.id, node) if isinstance(node, ast.Name) else ())
+        if definition.kind == "assign"
+        and not definition.path
+        and isinstance(definition.value, ast.Name | ast.Attribute | ast.BinOp)
+    ]
+    if not given or depth == _MAX_DEPTH:
+        yield node
+    for value in given if depth < _MAX_DEPTH else ():
+        yield from _behind(script, value, depth + 1)
 
 
 def _sums_with_rank(script: Script) -> Iterable[tuple[ast.BinOp, ast.expr, ast.expr]]:
@@ -175,11 +199,19 @@ def _sums_with_rank(script: Script) -> Iterable[tuple[ast.BinOp, ast.expr, ast.e
                 yield from _with_rank(script, node)
 
 
-def _with_rank(script: Script, node: ast.BinOp) -> Iterable[tuple[ast.BinOp, ast.expr, ast.expr]]:
+def _with_rank(script: Script, node: ast.expr) -> Iterable[tuple[ast.BinOp, ast.expr, ast.expr]]:
     """A sum one side of which is the rank as it is, with the other side."""
-    if isinstance(node.op, ast.Add):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         for rank, other in ((node.left, node.right), (node.right, node.left)):
-            plain = isinstance(rank, ast.Name | ast.Attribute) or name_of(rank) == "get_rank"
-            if plain and script.ranks.rank(rank) and not any(isinstance(n, ast.Mult) for n in walk(rank)):
+            if _plain_rank(script, rank):
                 yield node, rank, other
                 return
+
+
+def _plain_rank(script: Script, node: ast.expr) -> bool:
+    """Whether a value is the rank as it is, nothing worked out from it."""
+    if not (isinstance(node, ast.Name | ast.Attribute) or name_of(node) == "get_rank"):
+        return False
+    return bool(script.ranks.rank(node)) and not any(
+        isinstance(origin, ast.BinOp) for origin in script.values.origins(node)
+    )
