@@ -46,8 +46,9 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
+@cache
 def environment() -> Environment:
-    """A template engine with our filters and words; `grader/web/templates` is its only folder."""
+    """The template engine with our filters and words; `grader/web/templates` is its only folder."""
     made = page_engine(_HERE / "templates")
     translate_templates(made)
     made.filters |= {

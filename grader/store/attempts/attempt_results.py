@@ -46,10 +46,12 @@ _REMARKS = (
 )
 
 
-def result_columns(decision: Any) -> list[ColumnElement[Any]]:
-    """What `result_of` needs of an attempt, the last of a row; `decision`: the table of overrides as it is joined."""
+_decision: Any = aliased(OverrideRow)
+
+
+def _columns() -> tuple[ColumnElement[Any], ...]:
     own, shared = func.coalesce(ExtensionRow.due_at, CourseTaskRow.due_at), latest_due_at()
-    return [
+    return (
         GradeRow.verdict.label("verdict"),
         GradeRow.points.label("points"),
         GradeRow.max_points.label("max_points"),
@@ -67,14 +69,17 @@ def result_columns(decision: Any) -> list[ColumnElement[Any]]:
         CourseTaskRow.late_loss.label("late_loss"),
         CourseTaskRow.late_days.label("most_late_days"),
         func.coalesce(LateDayUseRow.days, 0).label("free_days"),
-        decision.verdict.label("decided_verdict"),
-        decision.points.label("decided_points"),
+        _decision.verdict.label("decided_verdict"),
+        _decision.points.label("decided_points"),
         func.coalesce(_REMARKS.c.points, 0.0).label("comment_points"),
-    ]
+    )
 
 
-def judged_attempts(decision: Any) -> FromClause:
-    """Attempts with a grade, joined with all that decides what they count as; the latest decision of each, if any."""
+RESULT_COLUMNS = _columns()
+"""What `result_of` needs of an attempt, the last of a row, in a selection from `JUDGED_ATTEMPTS`."""
+
+
+def _joined() -> FromClause:
     judged = aliased(AttemptRow)
     latest = (
         select(
@@ -113,10 +118,15 @@ def judged_attempts(decision: Any) -> FromClause:
             ),
         )
         .outerjoin(latest, latest.c.root == func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
-        .outerjoin(decision, decision.id == latest.c.id)
+        .outerjoin(_decision, _decision.id == latest.c.id)
         .outerjoin(_REMARKS, _REMARKS.c.root == func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
     )
     return joined
+
+
+# Made once: SQLAlchemy takes milliseconds for what is built and compiled anew in each request.
+JUDGED_ATTEMPTS = _joined()
+"""Attempts with a grade, joined with all that decides what they count as; the latest decision of each, if any."""
 
 
 def result_of(row: Any, free_days: int | None = None) -> AttemptResult:
@@ -189,10 +199,9 @@ def results_of(store: Store, attempt_ids: Collection[int]) -> dict[int, AttemptR
 
 def read_results(connection: Connection, attempt_ids: Collection[int]) -> dict[int, AttemptResult]:
     """The same, within a transaction of the caller's."""
-    decision = aliased(OverrideRow)
     statement = (
-        select(AttemptRow.id, *result_columns(decision))
-        .select_from(judged_attempts(decision))
+        select(AttemptRow.id, *RESULT_COLUMNS)
+        .select_from(JUDGED_ATTEMPTS)
         .where(AttemptRow.id.in_(attempt_ids))
     )
     return {row.id: result_of(row) for row in connection.execute(statement)}

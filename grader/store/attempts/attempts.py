@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Select, and_, func, select
@@ -189,6 +190,7 @@ def _stored(row: Any) -> StoredAttempt:
     return replace(facts, anonymous=True, person=name, login=name)
 
 
+@cache
 def _facts() -> Select[Any]:
     own, shared = aliased(AttemptRow), aliased(AttemptRow)
     # Of the learner's own, and of those of their group, as far as the one that it is or judges again.

@@ -15,7 +15,7 @@ from sqlalchemy.orm import aliased
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.submission import SourceFile
-from grader.store.attempts.attempt_results import judged_attempts, result_columns, result_of
+from grader.store.attempts.attempt_results import JUDGED_ATTEMPTS, RESULT_COLUMNS, result_of
 from grader.store.database import Store
 from grader.store.grading.pseudonyms import key_column, pseudonym
 from grader.store.tables import (
@@ -24,7 +24,6 @@ from grader.store.tables import (
     DeletedContentRow,
     EnrolmentRow,
     GradeRow,
-    OverrideRow,
     PersonRow,
     SourceRow,
     StandingRow,
@@ -66,7 +65,7 @@ class LastSubmission:
 def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAttempt]:
     """What counts in a task, learner by learner, by name."""
     # Of the learner, who of their group handed it in may have left.
-    decision, learning = aliased(OverrideRow), aliased(EnrolmentRow)
+    learning = aliased(EnrolmentRow)
     statement = (
         select(
             PersonRow.id.label("person_id"),
@@ -75,9 +74,9 @@ def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAtte
             StandingRow.attempt_id,
             GradeRow.document,
             key_column(StandingRow.course_task_id).label("key"),
-            *result_columns(decision),
+            *RESULT_COLUMNS,
         )
-        .select_from(judged_attempts(decision))
+        .select_from(JUDGED_ATTEMPTS)
         .join(StandingRow, StandingRow.attempt_id == AttemptRow.id)
         .join(PersonRow, PersonRow.id == StandingRow.person_id)
         .join(

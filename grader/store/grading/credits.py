@@ -39,15 +39,16 @@ from grader.store.tables import (
 )
 from grader.store.tables.person import Role
 
+_attempt, _credited = aliased(AttemptRow), aliased(AttemptRow)
+
 
 def counts_for(person_ids: Collection[int]) -> ColumnElement[bool]:
     """That an attempt counts for one of these people: a condition on `AttemptRow`."""
     # By an index each: a database that is told "one or the other" reads all of a course instead.
-    one, other = aliased(AttemptRow), aliased(AttemptRow)
-    own = select(one.id).where(one.person_id.in_(person_ids))
+    own = select(_attempt.id).where(_attempt.person_id.in_(person_ids))
     shared = (
-        select(other.id)
-        .join(CreditRow, CreditRow.submission_id == other.submission_id)
+        select(_credited.id)
+        .join(CreditRow, CreditRow.submission_id == _credited.submission_id)
         .where(CreditRow.person_id.in_(person_ids))
     )
     return AttemptRow.id.in_(union_all(own, shared))

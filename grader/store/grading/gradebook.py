@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, select
-from sqlalchemy.orm import aliased
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
-from grader.store.attempts.attempt_results import judged_attempts, result_columns, result_of
+from grader.store.attempts.attempt_results import JUDGED_ATTEMPTS, RESULT_COLUMNS, result_of
 from grader.store.attempts.limits import UNRELEASED
 from grader.store.clock import database_now
 from grader.store.courses.courses import AssignedTask, read_tasks
@@ -24,7 +23,6 @@ from grader.store.tables import (
     CreditRow,
     EnrolmentRow,
     ExtensionRow,
-    OverrideRow,
     PersonRow,
     StandingRow,
 )
@@ -122,15 +120,14 @@ def gradebook(
             .group_by(AttemptRow.course_task_id, CreditRow.person_id)
         ).all():
             counts[credited, task_id] = counts.get((credited, task_id), 0) + number
-        decision = aliased(OverrideRow)
         standings = connection.execute(
             select(
                 StandingRow.person_id,
                 StandingRow.course_task_id,
                 StandingRow.attempt_id,
-                *result_columns(decision),
+                *RESULT_COLUMNS,
             )
-            .select_from(judged_attempts(decision))
+            .select_from(JUDGED_ATTEMPTS)
             .join(StandingRow, StandingRow.attempt_id == AttemptRow.id)
             .where(StandingRow.course_task_id.in_(ids), *of(StandingRow.person_id))
         ).all()

@@ -13,11 +13,10 @@ from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select
-from sqlalchemy.orm import aliased
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
-from grader.store.attempts.attempt_results import judged_attempts, result_columns, result_of
+from grader.store.attempts.attempt_results import JUDGED_ATTEMPTS, RESULT_COLUMNS, result_of
 from grader.store.attempts.limits import LateBank
 from grader.store.delivery.webhook_events import tell_grades
 from grader.store.grading.credits import anything_shared, counts_for, credited, whoever_shares
@@ -27,7 +26,6 @@ from grader.store.tables import (
     CourseRow,
     CourseTaskRow,
     LateDayUseRow,
-    OverrideRow,
     StandingRow,
 )
 from grader.store.tables.attempt import AttemptState
@@ -138,7 +136,6 @@ def _judged(
 ) -> Sequence[Row[*tuple[Any, ...]]]:
     """Judged attempts that count, in the order in which they were handed in, once for each for whom they do."""
     root = func.coalesce(AttemptRow.regrade_of, AttemptRow.id)
-    decision = aliased(OverrideRow)
     theirs = credited(tasks, people)
     return connection.execute(
         select(
@@ -148,11 +145,9 @@ def _judged(
             root.label("root"),
             AttemptRow.id,
             CourseTaskRow.withdrawn_at.is_not(None).label("withdrawn"),
-            *result_columns(decision),
+            *RESULT_COLUMNS,
         )
-        .select_from(
-            judged_attempts(decision).join(theirs, theirs.c.submission_id == AttemptRow.submission_id)
-        )
+        .select_from(JUDGED_ATTEMPTS.join(theirs, theirs.c.submission_id == AttemptRow.submission_id))
         .where(
             # Of some people by what counts for them, not by all attempts of the tasks, whose index `+ 0` hides.
             AttemptRow.course_task_id.in_(tasks)
