@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -150,7 +151,27 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _compiled_statements() -> Generator[None]:
+    """What SQLAlchemy compiles for one database serves all of its kind: tests open thousands of engines."""
+    from grader.store import database
+
+    opened, first = database._sqlite_engine, list[Any]()
+
+    def open_alike(url: Any) -> Any:
+        engine: Any = opened(url)
+        if not first:
+            engine._compiled_cache.capacity = 5000
+            first.append(engine)
+        engine.dialect, engine._compiled_cache = first[0].dialect, first[0]._compiled_cache
+        return engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_sqlite_engine", open_alike)
+        yield
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory, _compiled_statements: None) -> Path:
     """A database file with our tables in it, to be copied: to make them takes a second."""
     from grader.store import schema
     from grader.store.database import Store
