@@ -142,11 +142,12 @@ def verify(
 def clock_decides(task: Task, promised: PromisedSubmission) -> bool:
     """Whether how long a submission takes can decide if it keeps its promise: by its acceptance or by its points.
 
-    What is rejected for something else is judged without the clock: no calibration is waited for.
+    What is rejected for something else, or did not end, is judged without the clock: no calibration is waited for.
     """
     if task.target("time") is None:
         return False
-    return promised.verdict == Verdict.ACCEPTED or promised.points is not None or not promised.codes
+    refused_for_time = promised.verdict == Verdict.REJECTED and not promised.codes
+    return promised.verdict == Verdict.ACCEPTED or promised.points is not None or refused_for_time
 
 
 def _promised_options(options: Options, task: Task, promised: PromisedSubmission) -> Options:

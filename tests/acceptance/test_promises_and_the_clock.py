@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.catalog.tasks.task_folders import load_task
 from grader.checks.evidence import Evidence
 from grader.checks.rule import load_rules
 from grader.judging.attempt import Attempt
@@ -15,6 +16,7 @@ from grader.model.grade import Verdict
 from grader.model.promise import PromisedSubmission
 from grader.model.submission import SourceFile, Submission
 from grader.promises.comparison import broken_promises
+from grader.promises.verification import clock_decides
 from tests.report import factory
 
 CLOCKED = sorted(rule.code for rule in load_rules() if rule.clocked)
@@ -40,6 +42,25 @@ def short_of(item: str, *codes: str) -> Attempt:
     rubric = factory.rubric({item: codes})
     earned = sum(one.earned for one in rubric)
     return replace(attempt, grade=replace(attempt.grade, rubric=rubric, points=earned))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "codes", "points", "waits"),
+    [
+        ("accepted", ("EVAL006",), None, True),
+        ("rejected", (), None, True),  # for its time
+        ("rejected", ("DATA001",), 80.0, True),
+        ("rejected", ("DATA001",), None, False),
+        ("out_of_memory", (), None, False),
+        ("crashed", (), None, False),
+    ],
+)
+def test_a_reference_is_measured_only_where_the_clock_decides(
+    verdict: str, codes: tuple[str, ...], points: float | None, waits: bool
+) -> None:
+    one = replace(promised(*codes, points=points), verdict=verdict)
+    assert clock_decides(load_task("ddp-fashion"), one) is waits
+    assert not clock_decides(load_task("ddp-toy"), one), "it has no time target"
 
 
 def test_what_depends_on_the_clock() -> None:

@@ -49,7 +49,9 @@ def judged(todo: list[Todo], reuse: Reuse, folder: Path | None = None) -> list[V
     cases: list[VerifyCase] = []
     for runtime in ("process", "docker"):
         mine = [(task, promised) for task, promised in todo if runtime_of(task) == runtime]
-        how = Verification(Options(dataset="digits"), runtime, reuse, folder=folder and folder / runtime)
+        # What runs here needs no clock: the reference that times are held against would take longer than all of it.
+        options = Options(dataset="digits", timed=reuse is Reuse.ONLY)
+        how = Verification(options, runtime, reuse, folder=folder and folder / runtime)
         cases += verify(mine, how, lambda _sign: None, lambda _case: None) if mine else ()
     return cases
 
