@@ -130,12 +130,18 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
     if not any(made_here(script, b) for b in script.training.backwards):
         return  # the model comes from who knows where, and may be wrapped there
     first = reached[0]
+    left, instead, idle = "", WRAP, script.averaging.never_run[:1]
+    function = script.unreached.above(idle[0].call) if idle else None
+    if function is not None:
+        left = f" {script.at(idle[0].call)} would, and never runs, because nobody calls `{function.name}`."
+        after = f"between `backward` and the step of {script.at(first)}"
+        instead = f"Call `{function.name}` of {script.at(function)} {after}."
     yield Hit(
         message=f"{script.at(script.calls(INIT)[0])} starts a process group, but no model is wrapped and nothing "
         f"averages gradients: {script.at(first)} steps with those of its own rank, so each rank trains a model of its "
-        "own.",
-        hint=WRAP,
-        where=(script.location(first),),
+        f"own.{left}",
+        hint=instead,
+        where=(*lines(script, [one.call for one in idle]), script.location(first)),
     )
 
 

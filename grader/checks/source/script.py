@@ -107,6 +107,7 @@ class Script:
             self.training,
             self.updates,
             LostValues(self.names, self.scopes, self.graph),
+            self.unreached,
         )
         self._lines: dict[str, list[str]] = {}
 
