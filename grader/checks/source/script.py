@@ -107,7 +107,6 @@ class Script:
             self.training,
             self.updates,
             LostValues(self.names, self.scopes, self.graph),
-            self.unreached,
         )
         self._lines: dict[str, list[str]] = {}
 

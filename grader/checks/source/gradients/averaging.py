@@ -76,11 +76,10 @@ class Averaging:
         training: Training,
         updates: Updates,
         lost: LostValues,
-        unreached: UnreachedFunctions,
     ) -> None:
         self._trees, self._names, self._calls, self._values = names.trees, names, calls, values
         self._ranks, self._training, self._updates, self._lost = ranks, training, updates, lost
-        self._unreached = unreached
+        self._unreached = UnreachedFunctions(names.trees, names, calls, values)
         self._averages: tuple[Average, ...] | None = None
         self._scaled: bool | None = None
 
