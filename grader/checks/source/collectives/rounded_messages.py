@@ -26,13 +26,10 @@ def rounded_messages(script: Script) -> Cause | None:
     if not casts:
         return None
     first = casts[0]
-    owner = (
-        first.func.value if isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute) else None
-    )
-    makes = any(keyword.arg == "dtype" for keyword in first.keywords) and name_of(first) != "to"
-    advice = (
-        f"Write `{ast.unparse(owner)}` for {script.quote(first)}. {WHOLE}" if owner and not makes else WHOLE
-    )
+    made = (script.names.qualified(first.func) or "").startswith("torch.")
+    advice = WHOLE
+    if isinstance(first.func, ast.Attribute) and not made:
+        advice = f"Write `{ast.unparse(first.func.value)}` for {script.quote(first)}. {WHOLE}"
     return Cause((*casts[:2],), advice)
 
 
