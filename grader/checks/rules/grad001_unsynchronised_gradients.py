@@ -100,7 +100,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     for kept in () if script.averaging.all else withheld(script):
         says = f"{script.at(kept.node)} {kept.says}, so each rank trains a model of its own."
         yield Hit(says, kept.hint, (script.location(kept.node),), fix=kept.fix)
-    if not script.training.wraps:
+    if not any(map(script.may_run, script.training.wraps)):
         yield from _never_wrapped(script)
         # Whether sums are there in time is a race, and differs from run to run.
         vain = (late_bound_hook(script), None), (used_up(script), None), (late_wait(script), Severity.WARNING)

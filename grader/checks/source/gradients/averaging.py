@@ -129,13 +129,14 @@ class Averaging:
         """Whether anything may wrap a model, or send gradients or parameters to other ranks."""
         if self.all:
             return True
-        if any(tree.called_like(_WRAPPING.search) for tree in self._trees):
+        if any(self._runs(call) for tree in self._trees for call in tree.called_like(_WRAPPING.search)):
             return True
         # `class Wrapped(DistributedDataParallel)`: making one wraps its model.
         if any(_WRAPPING.search(ast.unparse(b)) for t in self._trees for c in t.classes for b in c.bases):
             return True
         own = tuple(f"{tree.module}." for tree in self._trees)  # `train_ddp.loss` wraps nothing
-        named = (name for name, _ in self._calls.under("") if not name.startswith(own))
+        under = self._calls.under("")
+        named = (name for name, call in under if not name.startswith(own) and self._runs(call))
         return any(map(_WRAPPING.search, named)) or self.sent_by_hand
 
     @property
