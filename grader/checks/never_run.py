@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from grader.checks.source.script import Script
 
 _ASKED_FOR = (
-    "all_gather", "all_gather_object", "all_reduce", "barrier", "broadcast", "clip_grad_norm_", "destroy_process_group",
-    "eval", "gather", "gather_object", "load_state_dict", "manual_seed", "reduce", "save", "set_epoch", "step",
-    "unscale_", "zero_grad",
+    "DistributedDataParallel", "all_gather", "all_gather_object", "all_reduce", "barrier", "broadcast",
+    "clip_grad_norm_", "destroy_process_group", "eval", "gather", "gather_object", "load_state_dict", "manual_seed",
+    "reduce", "save", "set_epoch", "step", "unscale_", "zero_grad",
 )  # fmt: skip
 """What rules tell learners to call."""
 _CALLED = re.compile(r"\b(\w+)\(")

@@ -82,21 +82,39 @@ def examine(left: dict[str, Any], run: dict[str, float]) -> dict[str, Answer]:
     answers: dict[str, Answer] = {}
     if "table.csv" in left:
         rows = {row["batch_size"]: row for row in left["table.csv"]}
-        answers["trained"] = _trained(rows)
-        answers["line"] = _each(rows, _line, "table.csv", "Each row's line is the one through the points")
-        answers["counts"] = _counts(rows, run)
         curves = left.get("losses.csv", ())
+        late = _late_loss(rows)
+        denied = {size: _own_runs(size, rows.get(size)) for size in BATCH_SIZES}
+
+        def line(size: int, row: dict[str, Any] | None) -> str:
+            wrong = _line(size, row)
+            if not wrong or row is None:
+                return wrong
+            return late or (stopping[1] if _unfinished(size, row, curves) else wrong)
 
         def own_runs(size: int, row: dict[str, Any] | None) -> str:
-            # A training that began elsewhere takes other updates: one fault, told once.
-            wrong = _own_runs(size, row)
-            return (_begun(size, rows, curves) or wrong) if wrong else ""
+            # A training that began elsewhere, or ended by another rule or loss, takes other updates: one fault, told
+            # once.
+            wrong = denied[size]
+            if not wrong or row is None:
+                return wrong
+            early = (not _line(size, row) and _ended(size, row, curves)) or _unfinished(size, row, curves)
+            return _begun(size, rows, curves) or late or (stopping[1] if early else wrong)
 
+        def stops(size: int, row: dict[str, Any] | None) -> str:
+            wrong = _stops(size, row, rows, curves)
+            return wrong or (late if denied[size] and row is not None else "")
+
+        right = "Training ends with the first epoch that changes the loss by under 0.1 %"
+        stopping = _each(rows, stops, "losses.csv", right)
+        answers["trained"] = _trained(rows)
+        answers["line"] = _each(rows, line, "table.csv", "Each row's line is the one through the points")
+        answers["counts"] = _counts(rows, run)
         answers["own-runs"] = _each(
             rows, own_runs, "table.csv", f"All rows are what {_SEEDS} runs of the scorer's own show"
         )
         if "losses.csv" in left:
-            answers["stopping"] = _stopping(rows, left["losses.csv"])
+            answers["stopping"] = stopping
     return answers
 
 
@@ -125,13 +143,25 @@ def _line(size: int, row: dict[str, Any] | None) -> str:
         return _missing(size)
     best_w, best_b = _best_fit()
     if abs(row["w"] - best_w) > _W_OFF or abs(row["b"] - best_b) > _B_OFF:
-        flat = abs(row["b"] - best_b) <= _B_OFF and abs(row["w"]) < _FLAT * best_w
-        learned = " b is right and w is near 0: nothing of x came into it, as if each y stood beside another point's x."
         return (
             f"Batch size {size} ends with y = {row['w']:.2f} x + {row['b']:.2f}; the line through these points is "
-            f"y = {best_w:.2f} x + {best_b:.2f}.{learned if flat else ''}"
+            f"y = {best_w:.2f} x + {best_b:.2f}.{_learned(row, best_w, best_b)}"
         )
     return _other_loss(size, row)
+
+
+def _learned(row: dict[str, Any], best_w: float, best_b: float) -> str:
+    """What a wrong line looks like, as a sentence after a space; "" unknown."""
+    w, b = row["w"], row["b"]
+    if w == 0 and b == 0:
+        return " That is where it began: no update came to the w and b that are told."
+    if b == 0 and abs(w - best_w) <= _W_OFF:
+        return " w is right and b is where it began: no update came to it."
+    if abs(b - best_b) <= _B_OFF and abs(w) < _FLAT * best_w:
+        return " b is right and w is near 0: nothing of x came into it, as if each y stood beside another point's x."
+    if abs(w) + abs(b) > _DIVERGED or _loss(w, b) > _loss(0, 0):
+        return " That is farther off than where it began: its updates were too large, or not against this gradient."
+    return ""
 
 
 def _other_loss(size: int, row: dict[str, Any]) -> str:
@@ -139,6 +169,48 @@ def _other_loss(size: int, row: dict[str, Any]) -> str:
     if abs(row["loss"] - loss) <= _SAME * loss:
         return ""
     return f"Batch size {size} reports a loss of {row['loss']:.4f}; over all points, its w and b have {loss:.4f}."
+
+
+def _after(rate: float, updates: int) -> tuple[float, float] | None:
+    """W and b after so many updates with all points; None where they grow out of hand."""
+    w = b = 0.0
+    for _ in range(updates):
+        offs = [w * x + b - y for x, y in zip(_X, _Y, strict=True)]
+        by_w = sum(off * x for off, x in zip(offs, _X, strict=True))
+        w, b = w - rate * 2 * by_w / _NUM_POINTS, b - rate * 2 * sum(offs) / _NUM_POINTS
+        if abs(w) + abs(b) > _DIVERGED:
+            return None
+    return w, b
+
+
+def _unfinished(size: int, row: dict[str, Any], told: Sequence[dict[str, Any]]) -> bool:
+    """Whether a line is off for the one reason that training stopped too early: only whole batches leave no doubt."""
+    if size != _NUM_POINTS or not 0 < row["learning_rate"] < 10 or not 0 < row["updates"] <= _MAX_EPOCHS:
+        return False
+    came = _after(row["learning_rate"], row["updates"])
+    told_so = bool(came) and abs(row["w"] - came[0]) + abs(row["b"] - came[1]) < _SAME * 10
+    return told_so and bool(_ended(size, row, told))
+
+
+def _late_loss(rows: dict[int, dict[str, Any]]) -> str:
+    """That losses are of weights from before the last epoch, as a sentence; "" where they are not.
+
+    Only whole batches leave it no doubt: there such a loss is the one from before the last update.
+    """
+    row = rows.get(_NUM_POINTS)
+    if row is None or not 0 < row["learning_rate"] < 10 or not 0 < row["updates"] <= _MAX_EPOCHS:
+        return ""
+    came = _after(row["learning_rate"], row["updates"] - 1)
+    if came is None or abs(row["w"]) + abs(row["b"]) > _DIVERGED:
+        return ""
+    before, after = _loss(*came), _loss(row["w"], row["b"])
+    if abs(row["loss"] - before) > _SAME * before or abs(before - after) <= 2 * _SAME * before:
+        return ""
+    return (
+        f"Batch size {_NUM_POINTS} reports a loss of {row['loss']:.4g}, which is that from before its last update; "
+        f"with the w and b of its row it is {after:.4g}. A loss that is taken before an epoch's updates, or added up "
+        "while they are made, is not that of the w and b at its end."
+    )
 
 
 def _counts(rows: dict[int, dict[str, Any]], run: dict[str, float]) -> Answer:
@@ -220,41 +292,51 @@ def _begun(size: int, rows: dict[int, dict[str, Any]], told: Sequence[dict[str, 
     return ""
 
 
-def _stopping(rows: dict[int, dict[str, Any]], told: list[dict[str, Any]]) -> Answer:
-    def ask(size: int, row: dict[str, Any] | None) -> str:
-        if row is None:
-            return _missing(size)
-        epochs = row["updates"] // (_NUM_POINTS // size)
-        curve = {r["epoch"]: r["loss"] for r in told if r["batch_size"] == size}
-        if len(curve) != epochs + 1 or max(curve) != epochs:
-            return (
-                f"Batch size {size} took {epochs} epochs, so losses.csv has rows for the epochs 0 to {epochs}; "
-                f"there are {len(curve)}."
-            )
-        if begun := _begun(size, rows, told):
-            return begun
-        start, end = _loss(0, 0), curve[epochs]
-        if abs(curve[0] - start) > _SAME * start or abs(end - row["loss"]) > _SAME * abs(end):
-            return (
-                f"Batch size {size}: losses.csv begins at {curve[0]:.3f} and ends at {end:.3f}; at w = b = 0 the loss "
-                f"is {start:.3f}, and the table ends at {row['loss']:.3f}."
-            )
-        changes = [abs(curve[e] - curve[e - 1]) / abs(curve[e - 1] or 1.0) for e in range(1, epochs + 1)]
-        # A table is rounded: what is as good as 0.1 % passes for either side of it.
-        early = next((e for e, change in enumerate(changes[:-1], start=1) if change < _STOP * 0.9), None)
-        if early is not None:
-            return (
-                f"Batch size {size} goes on to epoch {epochs}, though epoch {early} changed the loss by "
-                f"{changes[early - 1]:.3%} already."
-            )
-        if changes and changes[-1] > _STOP * 1.1 and epochs < _MAX_EPOCHS:
-            rose = (
-                ": it rose, and a change that is below 0 is no small one"
-                if curve[epochs] > curve[epochs - 1]
-                else ""
-            )
-            stops = f"Batch size {size} stops at epoch {epochs}"
-            return f"{stops}, which still changed the loss by {changes[-1]:.2%}{rose}."
-        return ""
+def _stops(
+    size: int, row: dict[str, Any] | None, rows: dict[int, dict[str, Any]], told: Sequence[dict[str, Any]]
+) -> str:
+    """What is wrong with where a training begins and ends, by the losses of its epochs."""
+    if row is None:
+        return _missing(size)
+    epochs = row["updates"] // (_NUM_POINTS // size)
+    curve = _curve(size, told)
+    if len(curve) != epochs + 1 or max(curve) != epochs:
+        return (
+            f"Batch size {size} took {epochs} epochs, so losses.csv has rows for the epochs 0 to {epochs}; "
+            f"there are {len(curve)}."
+        )
+    if begun := _begun(size, rows, told):
+        return begun
+    start, end = _loss(0, 0), curve[epochs]
+    if abs(curve[0] - start) > _SAME * start or abs(end - row["loss"]) > _SAME * abs(end):
+        return (
+            f"Batch size {size}: losses.csv begins at {curve[0]:.3f} and ends at {end:.3f}; at w = b = 0 the loss "
+            f"is {start:.3f}, and the table ends at {row['loss']:.3f}."
+        )
+    return _ended(size, row, told)
 
-    return _each(rows, ask, "losses.csv", "Training ends with the first epoch that changes the loss by under 0.1 %")
+
+def _curve(size: int, told: Sequence[dict[str, Any]]) -> dict[int, float]:
+    return {r["epoch"]: r["loss"] for r in told if r["batch_size"] == size}
+
+
+def _ended(size: int, row: dict[str, Any], told: Sequence[dict[str, Any]]) -> str:
+    """That a training stopped too early or too late, as a sentence; "" where it did not, or nobody can tell."""
+    epochs, curve = row["updates"] // (_NUM_POINTS // size), _curve(size, told)
+    if len(curve) != epochs + 1 or max(curve) != epochs:
+        return ""
+    changes = [abs(curve[e] - curve[e - 1]) / abs(curve[e - 1] or 1.0) for e in range(1, epochs + 1)]
+    # A table is rounded: what is as good as 0.1 % passes for either side of it.
+    early = next((e for e, change in enumerate(changes[:-1], start=1) if change < _STOP * 0.9), None)
+    if early is not None:
+        return (
+            f"Batch size {size} goes on to epoch {epochs}, though epoch {early} changed the loss by "
+            f"{changes[early - 1]:.3%} already."
+        )
+    if changes and changes[-1] > _STOP * 1.1 and epochs < _MAX_EPOCHS:
+        rose = (
+            ": it rose, and a change that is below 0 is no small one" if curve[epochs] > curve[epochs - 1] else ""
+        )
+        stops = f"Batch size {size} stops at epoch {epochs}"
+        return f"{stops}, which still changed the loss by {changes[-1]:.2%}{rose}."
+    return ""

@@ -152,13 +152,16 @@ def examine(left: dict[str, Any], run: RunAccount) -> Answers:
     share, said = _weights(left["weights.pt"], world_size, short)
     rounded = {_rounded_to(run, rank, number / least) for rank, number in sent.items()} - {None} if least else set()
     if share < 1.0 and rounded:
-        said += f" Their gradients went from rank to rank with {min(rounded)} bytes for each number, which rounds them."
+        said += (
+            f" Gradients went from rank to rank{_at(run, max(sent, key=lambda rank: sent[rank]))} with {min(rounded)} "
+            f"bytes for each number, where they have {_NUMBER_BYTES}: what the ranks add up was rounded on the way."
+        )
     answers: Answers = {"average": (share, said, "weights.pt")}
     if world_size > 1:
         answers["by-hand"] = (*_by_hand(run), "")
         traffic, told = _traffic(run, world_size)
         # Rounds that are not there send nothing: one fault, told once.
-        same = short and traffic == 0.0 and any(_LAPS[fault] in said for fault in _SHORT)
+        same = short and traffic == 0.0 and (rounded or any(_LAPS[fault] in said for fault in _SHORT)) and share < 1.0
         answers["traffic"] = (traffic, said if same else told, "")
     return answers
 
@@ -325,19 +328,31 @@ def _traffic(run: RunAccount, world_size: int) -> tuple[float | None, str]:
         # What a collective carried needed no message: one fault, told once, and what went in messages counts.
         return max(sent.values()) / least, _by_hand(run)[1]
     rank, most = max(sent.items(), key=lambda pair: (pair[1], -pair[0]))
-    told = f"Rank {rank} sent {most:,} bytes in {_STEPS} steps, {most / _GRADIENT_BYTES / _STEPS:.2f} gradients in each"
+    told = (
+        f"Rank {rank} sent {most:,} bytes in {_STEPS} steps, {most / _GRADIENT_BYTES / _STEPS:.2f} gradients in each"
+        f"{_at(run, rank)}"
+    )
     ring = f"a ring of {world_size} sends 2 · {world_size - 1} / {world_size} = {_least(world_size):.2f}"
     if most > least * (1 + _SLACK):
         return 0.0, f"{told}; {ring}.{_guess(sent, world_size)}"
     if (size := _rounded_to(run, rank, most / least)) is not None:
         return 0.0, (
             f"{told}; {ring}. It sent as many messages as that takes, but of {size} bytes for each number, where the "
-            f"gradient's have {_NUMBER_BYTES}: what the ranks add up was rounded on the way. Send the numbers as they "
-            "are."
+            f"gradient's have {_NUMBER_BYTES}: what the ranks add up was rounded on the way."
         )
     if most < least * (1 - _SLACK):
         return 0.0, f"{told}; {ring}, and with less the ranks can't all know the mean."
     return 1.0, f"{told}, and no rank more: {ring}."
+
+
+def _at(run: RunAccount, rank: int) -> str:
+    """Where a rank sent most of its bytes, after a space; "" unknown."""
+    own: Counter[str] = Counter()
+    for one in run.messages:
+        if one.rank == rank and one.sends and one.path:
+            own[one.where] += one.bytes or 0
+    where = max(own, key=lambda where: own[where], default="")
+    return f" ({where})" if where else ""
 
 
 def _rounded_to(run: RunAccount, rank: int, share: float) -> int | None:

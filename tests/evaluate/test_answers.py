@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.catalog.tasks.task_folders import load_task
 from grader.evaluate.points.rubric import charges
 from grader.evaluate.points.scale import ScaledItem
 from grader.evaluate.points.score import score
@@ -105,6 +106,15 @@ def test_a_wrong_answer_costs_its_own_points_and_those_of_no_other_item_about_th
     wrong = Finding("EVAL010", Severity.WARNING, EvidenceKind.EVALUATION, "Row 2 is wrong.", "")
     assert charges(items, [wrong]) == {}
     assert charges(items[1:], [wrong]) == {"metrics": ("EVAL010",)}
+
+
+@pytest.mark.parametrize("task", ["assessment", "ddp-fashion", "fsdp", "multi-node", "tiny-lm"])
+@pytest.mark.parametrize("code", ["IO008", "IO010"])
+def test_weights_that_are_not_those_meant_cost_where_a_title_says_so(task: str, code: str) -> None:
+    items = [ScaledItem(item, item.points) for item in load_task(task).rubric]
+    (charged,) = charges(items, [Finding(code, Severity.WARNING, EvidenceKind.SOURCE, "Not a copy.", "")])
+    title = next(one.item.title for one in items if one.item.id == charged)
+    assert "the weights that are meant, whole before they are read" in title
 
 
 def test_a_run_that_ended_early_earns_nothing_for_it() -> None:

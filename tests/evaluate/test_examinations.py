@@ -438,7 +438,7 @@ def test_a_slope_of_nothing_is_told_with_what_makes_it_so_and_once() -> None:
 @pytest.mark.parametrize(("last", "rose"), [(1.2, True), (0.9, False)])
 def test_a_loss_that_rose_when_training_stopped_is_said_to_have_risen(last: float, rose: bool) -> None:
     left = fitted(1, 10.0, [DESCENT._loss(0, 0), 1.0, last])
-    said = DESCENT._stopping({1: left["table.csv"][0]}, left["losses.csv"])[1]
+    said = DESCENT._ended(1, left["table.csv"][0], left["losses.csv"])
     assert "stops at epoch 2, which still changed the loss" in said
     assert ("it rose" in said) is rose
 
@@ -463,6 +463,48 @@ def test_a_training_that_begins_where_another_ended_is_told_once() -> None:
     )
     assert DESCENT._begun(1, {r["batch_size"]: r for r in left["table.csv"]}, left["losses.csv"]) == ""
     assert told["stopping"][0] < 1
+
+
+def whole_batches(epochs: int, rate: float = 0.1) -> list[tuple[float, float]]:
+    """W and b before the first and after each of these updates with all points."""
+    w = b = 0.0
+    found = [(w, b)]
+    for _ in range(epochs):
+        offs = [w * x + b - y for x, y in zip(DESCENT._X, DESCENT._Y, strict=True)]
+        by_w = sum(off * x for off, x in zip(offs, DESCENT._X, strict=True))
+        w, b = w - rate * 2 * by_w / 512, b - rate * 2 * sum(offs) / 512
+        found.append((w, b))
+    return found
+
+
+def test_a_loss_from_before_the_last_update_is_told_so_and_once() -> None:
+    lines = whole_batches(1)
+    start = DESCENT._loss(0, 0)
+    left = fitted(512, lines[-1][0], [start, start])
+    left["table.csv"][0] |= {"b": lines[-1][1]}
+    told = DESCENT.examine(left, {"wall_s": 9.0})
+    said = DESCENT._late_loss({512: left["table.csv"][0]})
+    assert "which is that from before its last update" in said
+    assert DESCENT._own_runs(512, left["table.csv"][0])
+    right = left["table.csv"][0] | {"loss": DESCENT._loss(*lines[-1])}
+    assert DESCENT._late_loss({512: right}) == ""
+    several = {size: left["table.csv"][0] | {"batch_size": size} for size in DESCENT.BATCH_SIZES}
+    told = DESCENT.examine({**left, "table.csv": [*several.values()]}, {"wall_s": 9.0})
+    assert said == told["line"][1] == told["own-runs"][1]
+
+
+def test_updates_that_are_too_few_because_training_stopped_early_are_told_once() -> None:
+    lines = whole_batches(45)
+    left = fitted(512, lines[-1][0], [DESCENT._loss(*line) for line in lines])
+    left["table.csv"][0] |= {"b": lines[-1][1]}
+    rows = [
+        {**left["table.csv"][0], "batch_size": size, "updates": 45 * 512 // size}
+        for size in DESCENT.BATCH_SIZES
+    ]
+    curves = [{**row, "batch_size": size} for size in DESCENT.BATCH_SIZES for row in left["losses.csv"]]
+    told = DESCENT.examine({"table.csv": rows, "losses.csv": curves}, {"wall_s": 9.0})
+    assert "stops at epoch 45" in told["stopping"][1]
+    assert told["own-runs"][1] == told["stopping"][1]
 
 
 def test_numbers_of_other_runs_stand_behind_the_file() -> None:

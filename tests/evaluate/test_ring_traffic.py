@@ -86,6 +86,15 @@ def test_other_ways_to_put_gradients_together_are_known_by_their_weights(way: st
     assert TASK._WAYS[way][1] in sentence
 
 
+def test_what_was_rounded_on_the_way_is_told_once_and_where() -> None:
+    weights = {name: weight * 1.001 for name, weight in TASK._trained(4, "mean").items()}
+    answers = TASK.examine({"weights.pt": weights}, run((0.375,) * 4))
+    share, sentence, _ = answers["average"]
+    assert share == 0.0
+    assert "(train.py:40) with 2 bytes for each number, where they have 8" in sentence
+    assert answers["traffic"] == (0.0, sentence, "")
+
+
 def test_one_rank_has_nobody_to_send_to() -> None:
     weights = {name: torch.clone(weight) for name, weight in TASK._trained(1, "mean").items()}
     answers = TASK.examine({"weights.pt": weights}, RunAccount({"world_size": 1.0}))

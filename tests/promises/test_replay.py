@@ -114,6 +114,20 @@ def test_each_of_them_is_one_number_everywhere(
     hold_for_class(left, tmp_path)
 
 
+def test_every_result_of_theirs_that_is_wrong_comes_with_what_is_right(
+    replayed: list[VerifyCase], run: dict[str, list[VerifyCase]], reports: Path
+) -> None:
+    assert len(replayed) + len(run)
+    grades = {path: from_json(path.read_text(encoding="utf-8")) for path in reports.rglob("grade.json")}
+    empty = {
+        f"{path.parent.name} {finding.code}": finding.message
+        for path, grade in grades.items()
+        for finding in grade.findings
+        if finding.code == "EVAL010" and not finding.hint
+    }
+    assert empty == {}
+
+
 def families_of(promised: PromisedSubmission) -> set[str]:
     return {code.rstrip("0123456789") for code in promised.codes}
 

@@ -122,6 +122,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag complete epochs that miss more than one global batch."""
     from grader.checks.run.data.divided_parts import divided_parts
     from grader.checks.run.data.epoch_partition import epoch_partitions
+    from grader.checks.run.data.epochs_together import drawn_together
     from grader.checks.run.data.fed_samples import unused_samples
     from grader.checks.run.data.left_passes import left_each_time
     from grader.checks.run.data.reopened_epochs import reopened
@@ -156,27 +157,10 @@ def check_run(evidence: Evidence) -> Observation:
         ) is not None:
             return flagged(left)
         if judged:
-            observation, reason = _over_all(evidence, stream, judged)
+            observation, reason = drawn_together(evidence.ledger, stream, judged)
             if observation is not None:
                 return observation
     return not_observable(reason)
-
-
-def _over_all(
-    evidence: Evidence, stream: Stream, judged: tuple[EpochPartition, ...]
-) -> tuple[Observation | None, str]:
-    """No epoch ran to its end: what all of them together have drawn can still show that nothing is left out."""
-    from grader.checks.run.data.epoch_partition import PartitionKind, expected_size
-
-    known = [d for d in judged if d.kind is not PartitionKind.UNKNOWN]
-    if not known:
-        return None, f"What was drawn could not be compared: {judged[0].reason}."
-    expected = expected_size(evidence.ledger, stream, known[0].epoch)
-    drawn = frozenset().union(*(d.epoch.union for d in known))
-    if expected is not None and len(drawn) + known[0].num_droppable >= expected:
-        told = count(len(judged), "epoch") if stream.exact else "The first epochs"
-        return verified(f"{told} together drew all {expected:,} training samples."), ""
-    return None, "No epoch ran to its end, so what it would have left out is not known."
 
 
 def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:

@@ -181,13 +181,15 @@ def _half_moved(script: Script, placement: Placement, draw: Draw) -> Iterable[Hi
 
 
 def _moved_names(script: Script, placement: Placement, node: ast.AST) -> set[str]:
-    """Names that something inside a node moves to a device."""
+    """Names that something inside a node moves to a device, also as a part of what is moved: `mix(x).to(device)`."""
+    tree = script.names.tree(node)
     owners = (
         call.func.value
-        for call in script.names.tree(node).calls_within(node)
+        for call in tree.calls_within(node)
         if isinstance(call.func, ast.Attribute) and placement.is_move(call)
     )
-    return {owner.id for owner in owners if isinstance(owner, ast.Name)}
+    parts = (part for owner in owners for part in script.values.closure(owner))
+    return {part.id for part in parts if isinstance(part, ast.Name) and tree.inside(part, node)}
 
 
 def _moved_inside(script: Script, placement: Placement, call: ast.Call, function: ast.AST) -> Iterable[str]:

@@ -24,7 +24,8 @@ By the trusted scorer: it computes the same quantity itself and compares, with t
 names. Where the numbers are not that, a task may compute what other ways come to (no weights, another share's samples,
 gradients that were still there) and say which of them they are. The source then says only where: the line that
 computes it so comes first, the line that writes the file after it. Where nobody knows the way, that is the line that
-makes the number, followed from the column of its name.
+makes the number, followed from the column of its name, and what is told is what the number has to be. Weights that
+differ because ranks trained on the same samples, or on the whole set, are a matter of these, and told with them.
 
 Of a table of several runs a task says which times this run can't have measured. A script can only know them from its
 text, or from a file. Where none of them stands in the text, and the source makes the column of several rows of this
@@ -48,8 +49,10 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.WARNING
 # A file that cannot be read is no wrong one; where ranks measure parts, or networks of their own, a table tells of
-# another figure than the one of the weights that are saved.
-EXPLAINED_BY = ("EVAL009", "EVAL001", "GRAD001", "GRAD002", "GRAD003", "GRAD007")
+# another figure than the one of the weights that are saved; other samples, and updates of other tensors, make others.
+EXPLAINED_BY = (
+    "EVAL009", "EVAL001", "DATA001", "DATA003", "GRAD001", "GRAD002", "GRAD003", "GRAD007", "GRAD011",
+)  # fmt: skip
 
 _OF_WEIGHTS = (".pt", ".pth")
 

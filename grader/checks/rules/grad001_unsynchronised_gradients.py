@@ -100,7 +100,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     for kept in () if script.averaging.all else withheld(script):
         says = f"{script.at(kept.node)} {kept.says}, so each rank trains a model of its own."
         yield Hit(says, kept.hint, (script.location(kept.node),), fix=kept.fix)
-    if not script.training.wraps:
+    if not any(map(script.may_run, script.training.wraps)):
         yield from _never_wrapped(script)
         # Whether sums are there in time is a race, and differs from run to run.
         vain = (late_bound_hook(script), None), (used_up(script), None), (late_wait(script), Severity.WARNING)
@@ -130,12 +130,18 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
     if not any(made_here(script, b) for b in script.training.backwards):
         return  # the model comes from who knows where, and may be wrapped there
     first = reached[0]
+    left, instead, idle = "", WRAP, script.averaging.never_run[:1]
+    function = script.unreached.above(idle[0].call) if idle else None
+    if function is not None:
+        left = f" {script.at(idle[0].call)} would, and never runs, because nobody calls `{function.name}`."
+        after = f"between `backward` and the step of {script.at(first)}"
+        instead = f"Call `{function.name}` of {script.at(function)} {after}."
     yield Hit(
         message=f"{script.at(script.calls(INIT)[0])} starts a process group, but no model is wrapped and nothing "
         f"averages gradients: {script.at(first)} steps with those of its own rank, so each rank trains a model of its "
-        "own.",
-        hint=WRAP,
-        where=(script.location(first),),
+        f"own.{left}",
+        hint=instead,
+        where=(*lines(script, [one.call for one in idle]), script.location(first)),
     )
 
 

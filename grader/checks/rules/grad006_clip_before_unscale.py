@@ -149,7 +149,8 @@ def _may_clear(script: Script, loop: Loop) -> bool:
     if updates.entries(loop, updates.clears) or updates.hands_on_optimizer(loop):
         return True
     # Gradients that are assigned don't add up, or are views of a tensor that may be emptied as a whole.
-    return updates.assigned or any(_is_handed_on(script, clear) for clear in updates.clears)
+    assigned = any(script.may_run(node) for node in updates.assigned)
+    return assigned or any(_is_handed_on(script, clear) for clear in updates.clears)
 
 
 def _is_handed_on(script: Script, clear: ast.AST) -> bool:

@@ -120,7 +120,11 @@ _COME_DOWN = 0.05
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag schedules stepped per batch whose length is the whole set's, and those of an optimizer that was replaced."""
     training = script.training
-    if not script.joins_group or training.framework:
+    if training.framework:
+        return
+    if not script.joins_group:
+        # A single process takes all batches, so that lengths are its own matter; a rate that stands still is not.
+        yield from (Hit(one.says, one.hint, lines(script, one.nodes)) for one in unstepped(script))
         return
     for one in replaced_optimizers(script):
         yield Hit(

@@ -94,11 +94,14 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or not script.training.wraps:
         return
     told: set[ast.AST] = set()
+    needed = exchanged_for_loss(script)
     for draw in script.training.draws:
         if not draw.trains:
             continue
         for call in script.names.tree(draw.loop).calls_within(draw.loop):
-            what = _wait(script, draw, call)
+            what, place = _wait(script, draw, call), script.location(call)
+            if (place.path, place.line) in needed:
+                continue
             if what and call not in told and _every_step(script, draw, call):
                 told.add(call)
                 yield Hit(

@@ -495,6 +495,27 @@ def test_shares_by_hand_are_counted_right(tell: Any) -> None:
     assert told["DATA004"] == "6 epochs together drew all 192 training samples."
 
 
+@pytest.mark.parametrize(
+    ("num_train", "reason"),
+    [
+        (0, "6 whole epochs drew 192 samples; how many there are in all is not known"),
+        (400, "Only samples that come again tell where an epoch ends"),
+    ],
+)
+def test_whole_epochs_of_which_nobody_knows_what_is_missing_are_not_called_left(
+    tell: Any, num_train: int, reason: str
+) -> None:
+    story = tell.Story(num_train=num_train)
+    story.text = BY_HAND.format(draws="", order=SHARE)
+    for epoch in range(6):
+        order = shuffled(192, epoch)
+        for rank in range(2):
+            share = [f"row {i}" for i in order[rank::2]]
+            story.feed(rank, [share[n : n + 16] for n in range(0, 96, 16)])
+    look = story.observation("DATA004")
+    assert (look.state, reason in look.reason) == (UNSEEN, True), look.reason
+
+
 def test_nothing_is_counted_where_epochs_begin_somewhere_near(tell: Any) -> None:
     story = tell.Story(num_train=192)
     for epoch in range(6):

@@ -1058,6 +1058,41 @@ def test_meetings_are_counted_and_not_guessed(tell: Any) -> None:
     assert "`all_gather` brought 3 numbers of each rank together 120 times in 120 optimizer steps." in message
 
 
+DENOMINATOR = """import torch
+import torch.distributed as dist
+
+
+def begin(total):
+    shared = total.clone()
+    return dist.all_reduce(shared, async_op=True), shared
+
+
+for x, y in loader:
+    work, shared = begin((y > 0).sum())
+    each = criterion(model(x), y)
+    work.wait()
+    loss = {loss}
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "state"),
+    [
+        ("each.sum() * 2 / shared", CLEAN),
+        ("each.mul(2 / shared.item()).sum()", CLEAN),
+        ("each.mean()", FLAGGED),
+    ],
+)
+def test_a_number_that_the_loss_is_made_of_meets_in_every_step(tell: Any, loss: str, state: State) -> None:
+    story = meeting(tell, "all_reduce", 1)
+    story.text = DENOMINATOR.format(loss=loss)
+    for rank in story.ranks:
+        rank.fields["collectives"] = [replace(c, site=tell.site(7)) for c in rank.fields["collectives"]]
+    assert story.observation("PERF001").state is state
+
+
 @pytest.mark.parametrize("part", ["forward", "backward", "differentiated"])
 def test_what_the_network_needs_in_every_step_is_no_meeting_too_many(tell: Any, part: str) -> None:
     story = meeting(tell, "all_gather", 3)

@@ -84,6 +84,47 @@ for epoch in range(9):
 )
 
 
+BY_OPERATOR = (
+    HEAD
+    + """
+import operator
+import numpy as np
+
+class Keeper:
+    def __init__(self, monitor, mode="min"):
+        self.monitor, self.best, self.weights = monitor, None, None
+        {0}
+
+    def on_epoch_end(self, logs, network):
+        current = {1}
+        if self.best is None or self.op(current, self.best):
+            self.best, self.weights = current, copy.deepcopy(network.state_dict())
+
+keeper = Keeper({2})
+for epoch in range(9):
+    keeper.on_epoch_end(train(net), net)
+torch.save(keeper.weights, "model.pt")
+"""
+)
+FIXED = BY_OPERATOR.replace(', mode="min"', "")
+TABLE = 'self.op = {"min": operator.lt, "max": operator.gt}[mode]'
+CHOSEN = "self.op = np.less if mode == 'min' else np.greater"
+LOGGED, GOT = "logs[self.monitor]", "logs.get(self.monitor)"
+
+LIGHTNING = """
+import lightning as L
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+keeper = ModelCheckpoint({0})  # <- made
+L.Trainer(max_epochs=9, callbacks=[keeper]).fit(model, data)
+"""
+
+
+def marked(text: str, line: str) -> str:
+    assert line in text
+    return text.replace(line, f"{line}  # <- made", 1)
+
+
 def parsed(text: str) -> Script:
     return parse(Submission("train", (SourceFile("train.py", text),)))
 
@@ -101,6 +142,15 @@ def parsed(text: str) -> Script:
         (PLAIN.format("0", "loss = metrics[1]", "loss > best"), "Write `loss < best` for `loss > best`"),
         (PLAIN.format("1e9", "top1 = metrics[0]; better = top1 < best", "better").replace("  # <- made", "").replace(
             "< best", "< best  # <- made"), "Write `top1 > best` for"),
+        (marked(FIXED.format("self.op = np.less", LOGGED, "'val_acc'"), "self.op = np.less"),
+         "Write `np.greater` for `np.less` at `train.py:15`"),
+        (marked(FIXED.format("self.op = lambda a, b: a > b", GOT, "'val_loss'"), "self.op = lambda a, b: a > b"),
+         "Write `a < b` for `a > b`"),
+        (marked(BY_OPERATOR.format(CHOSEN, GOT, "'val_acc'"), "keeper = Keeper('val_acc')"), '`mode="max"`'),
+        (marked(BY_OPERATOR.format(TABLE, LOGGED, "'val_loss', 'max'"), "keeper = Keeper('val_loss', 'max')"),
+         '`mode="min"`'),
+        (LIGHTNING.format("monitor='val_acc'"), '`mode="max"`'),
+        (LIGHTNING.format("monitor='val_loss', mode='max'"), '`mode="min"`'),
         (WITH_MINUS.format("val_acc"), "Write `val_loss` for `-val_loss` at `train.py:14`"),
     ],
 )  # fmt: skip
@@ -109,8 +159,8 @@ def test_the_worst_is_kept(text: str, advice: str) -> None:
     found = worst_kept(script)
     assert found is not None
     assert advice in found.hint
-    marked = next(number for number, line in enumerate(text.splitlines(), 1) if re.search("<- made", line))
-    assert script.location(found.nodes[0]).line == marked
+    place = next(number for number, line in enumerate(text.splitlines(), 1) if re.search("<- made", line))
+    assert script.location(found.nodes[0]).line == place
 
 
 @pytest.mark.parametrize(
@@ -125,6 +175,14 @@ def test_the_worst_is_kept(text: str, advice: str) -> None:
         PLAIN.format("9", "value = -metrics['accuracy']", "value < best"),
         PLAIN.format("0.9", "accuracy = metrics[0]", "accuracy < 0.3"),
         WITH_MINUS.format("val_loss"),
+        FIXED.format("self.op = np.less", LOGGED, "'val_loss'"),
+        FIXED.format("self.op = lambda best, new: new < best", GOT, "'val_acc'"),
+        BY_OPERATOR.format(CHOSEN, GOT, "'val_acc', mode='max'"),
+        BY_OPERATOR.format(CHOSEN, GOT, "'val_acc', mode=MODE"),
+        BY_OPERATOR.format(TABLE, LOGGED, "'val_loss'"),
+        LIGHTNING.format("monitor='val_acc', mode='max'"),
+        LIGHTNING.format("monitor='val_loss'"),
+        LIGHTNING.format("monitor=NAME"),
     ],
 )
 def test_the_best_is_kept_or_nobody_can_tell(text: str) -> None:

@@ -124,7 +124,9 @@ class Sharding:
 
     def _data(self, dataset: ast.expr) -> Shared:
         unknown = False
-        for node in self._values.closure(dataset):
+        # What another method has put into `self.train` is an origin of it, and no part of what this one does.
+        origins = self._values.origins(dataset)
+        for node in dict.fromkeys(n for one in (dataset, *origins) for n in self._values.closure(one)):
             # What another rank sends may be this rank's share.
             unknown = unknown or (isinstance(node, ast.Name) and node.id in self._received)
             if (
@@ -143,7 +145,7 @@ class Sharding:
                 # Drawn at random, samples are other ones on each rank, unless they all seed alike.
                 unknown = unknown or name in _RANDOM_PICKS
                 unknown = unknown or any(name == f or name.startswith(f + ".") for f in self._names.foreign)
-        for origin in self._values.origins(dataset):
+        for origin in origins:
             unknown = unknown or isinstance(origin, ast.arg | ast.For)
         return Shared.UNKNOWN if unknown else Shared.NO
 

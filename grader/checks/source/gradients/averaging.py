@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from grader.checks.source.calls.arguments import arguments_of
 from grader.checks.source.calls.sites import Calls
+from grader.checks.source.calls.unreached_functions import UnreachedFunctions
 from grader.checks.source.gradients.updates import Updates, reads_gradient
 from grader.checks.source.libraries.names import Names
 from grader.checks.source.ranks.rank_expressions import Ranks
@@ -78,12 +79,22 @@ class Averaging:
     ) -> None:
         self._trees, self._names, self._calls, self._values = names.trees, names, calls, values
         self._ranks, self._training, self._updates, self._lost = ranks, training, updates, lost
+        self._unreached = UnreachedFunctions(names.trees, names, calls, values)
         self._averages: tuple[Average, ...] | None = None
         self._scaled: bool | None = None
 
     @property
     def all(self) -> tuple[Average, ...]:
-        """All collectives over gradients, in the order of the text."""
+        """All collectives over gradients that may run, in the order of the text."""
+        return tuple(one for one in self._written if self._runs(one.call))
+
+    @property
+    def never_run(self) -> tuple[Average, ...]:
+        """Those that stand in functions which nobody calls."""
+        return tuple(one for one in self._written if not self._runs(one.call))
+
+    @property
+    def _written(self) -> tuple[Average, ...]:
         if self._averages is None:
             found = []
             for tree in self._trees:
@@ -92,6 +103,9 @@ class Averaging:
                         found += [Average(call, t, self._is_mean(call)) for t in self._tensors(call)[:1]]
             self._averages = tuple(found)
         return self._averages
+
+    def _runs(self, node: ast.AST) -> bool:
+        return self._unreached.above(node) is None
 
     @property
     def scaled(self) -> bool:
@@ -115,22 +129,25 @@ class Averaging:
         """Whether anything may wrap a model, or send gradients or parameters to other ranks."""
         if self.all:
             return True
-        if any(tree.called_like(_WRAPPING.search) for tree in self._trees):
+        if any(self._runs(call) for tree in self._trees for call in tree.called_like(_WRAPPING.search)):
             return True
         # `class Wrapped(DistributedDataParallel)`: making one wraps its model.
         if any(_WRAPPING.search(ast.unparse(b)) for t in self._trees for c in t.classes for b in c.bases):
             return True
         own = tuple(f"{tree.module}." for tree in self._trees)  # `train_ddp.loss` wraps nothing
-        named = (name for name, _ in self._calls.under("") if not name.startswith(own))
+        under = self._calls.under("")
+        named = (name for name, call in under if not name.startswith(own) and self._runs(call))
         return any(map(_WRAPPING.search, named)) or self.sent_by_hand
 
     @property
     def sent_by_hand(self) -> bool:
         """Whether anything but a wrapper may send gradients or parameters to other ranks."""
-        if self.all or any(tree.called_like(_AVERAGING.search) for tree in self._trees):
+        if self.all or any(self._runs(c) for t in self._trees for c in t.called_like(_AVERAGING.search)):
             return True
         for name, call in self._calls.under("torch.distributed."):
             if name.endswith("init_process_group") or "checkpoint" in name or _WRAPPING.search(name):
+                continue
+            if not self._runs(call):
                 continue
             parts = arguments_of(call)
             read = (n for p in parts for n in self._values.closure(p))

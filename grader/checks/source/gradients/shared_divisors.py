@@ -9,9 +9,12 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.source.calls.arguments import arguments_of, called_on
 from grader.checks.source.causes import went_backward
+from grader.checks.source.collectives.collective_calls import COMMON_REDUCING
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.arithmetic import is_quotient
+from grader.checks.source.syntax.nodes import start
 from grader.checks.source.values.synchronized_values import SynchronizedValues
 
 
@@ -39,16 +42,39 @@ def shared_divisors(script: Script) -> Iterable[SharedDivisor]:
 
 
 def exchanged_for_loss(script: Script) -> frozenset[tuple[str, int]]:
-    """Path and line of each collective whose result a loss is divided by before it goes backward."""
+    """Path and line of each collective whose result has a part in what goes backward: it can't come any later.
+
+    A loss that is itself brought together, for the record as a rule, is none of these.
+    """
     found = set()
-    for one in shared_divisors(script):
-        wanted = {ast.unparse(n) for n in ast.walk(one.divisor) if isinstance(n, ast.Name | ast.Attribute)}
-        for call in script.collectives.running:
-            given = {ast.unparse(n) for a in call.args for n in ast.walk(a)}
-            if wanted & given or call in script.values.closure(one.divisor):
+    reducing = [call for call, name in script.collectives.direct.items() if name in COMMON_REDUCING]
+    for backward in script.training.backwards if reducing else ():
+        loss, tree = called_on(backward) or backward, script.names.tree(backward)
+        parts = script.values.closure(loss)
+        read = {_named(script, n) for n in parts if isinstance(n, ast.Name | ast.Attribute)}
+        read.discard(_named(script, loss))
+        for call in reducing:
+            beside = script.names.tree(call) is tree and tree.function(call) is tree.function(backward)
+            if beside and start(call) > start(backward):
+                continue
+            if call in parts or any(_named(script, tensor) in read for tensor in _tensors(call)):
                 place = script.location(call)
                 found.add((place.path, place.line))
     return frozenset(found)
+
+
+def _named(script: Script, node: ast.AST) -> tuple[ast.AST | None, str]:
+    """A name or an attribute by its text and the function in which it stands."""
+    return (script.names.tree(node).function(node) if script.names.knows(node) else None, ast.unparse(node))
+
+
+def _tensors(call: ast.Call) -> Iterable[ast.expr]:
+    """What a collective is given: tensors, and what stands in lists of them."""
+    for given in arguments_of(call):
+        for one in given.elts if isinstance(given, ast.List | ast.Tuple) else (given,):
+            held = one.value if isinstance(one, ast.Subscript) else one
+            if isinstance(held, ast.Name | ast.Attribute):
+                yield held
 
 
 def _summed(script: Script, shared: SynchronizedValues, divisor: ast.expr) -> bool:

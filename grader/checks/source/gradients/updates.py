@@ -89,9 +89,9 @@ class Updates:
         return self._clears
 
     @property
-    def assigned(self) -> bool:
-        """Whether the script makes anything a gradient by hand, such as a view of one tensor that holds them all."""
-        return any(not _is_empty(value) for tree in self._trees for _, value in _stores(tree))
+    def assigned(self) -> list[ast.AST]:
+        """Where the script makes anything a gradient by hand, such as a view of one tensor that holds them all."""
+        return [node for tree in self._trees for node, value in _stores(tree) if not _is_empty(value)]
 
     @property
     def clips(self) -> list[ast.Call]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from grader.checks.source.metrics.late_readings import restarted_clock
 from grader.checks.source.metrics.recorded_losses import Cause
+from grader.checks.source.metrics.untimed_images import untimed_images
 from grader.checks.source.script import Script
 from grader.checks.source.syntax.arithmetic import is_scaled
 from grader.checks.source.syntax.nodes import name_of, start
@@ -38,8 +39,8 @@ def clock_units(script: Script, said: str) -> Cause | None:
     ratio = got / seen if seen else float("inf")
     scaled = sorted(_scaled_clocks(script, ratio > 1), key=start)
     whole = _whole_clocks(script) if ratio > 1 else []
-    if ratio < 1 and not scaled and (restarted := restarted_clock(script)) is not None:
-        return restarted
+    if ratio < 1 and not scaled and (early := restarted_clock(script) or untimed_images(script)) is not None:
+        return early
     if max(ratio, 1 / ratio if ratio else ratio) >= _FACTOR or (ratio > 1 and (scaled or whole)):
         return _in_other_unit(script, ratio, scaled, whole)
     return _too_many(script, ratio) if ratio > 1 and "adds up" in told[0] else None

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from grader.checks.source.collectives.rounded_messages import WHOLE, rounded_messages
 from grader.checks.source.collectives.running_means import ONCE, running_mean
 from grader.checks.source.data.torn_slices import PAIRS, torn_slices
 from grader.checks.source.gradients.kept_gradients import ZEROS, emptied
 from grader.checks.source.metrics.clock_units import clock_units
 from grader.checks.source.metrics.late_readings import PEAK, last_rate
 from grader.checks.source.metrics.recorded_losses import Cause
-from grader.checks.source.metrics.whole_run_ratios import PER_EPOCH, whole_runs
+from grader.checks.source.metrics.whole_run_ratios import PER_EPOCH, TURNED, turned, whole_runs
 from grader.checks.source.optimisation.hand_gradients import HALF, TWICE, double_gradient, half_gradient
 from grader.checks.source.optimisation.warm_starts import ANEW, warm_start
 from grader.checks.source.optimisation.weight_steps import KEEP, weight_step
@@ -31,6 +32,8 @@ _KNOWN: tuple[tuple[str, Callable[[Script], Cause | None], str], ...] = (
     (" ended; at w = b = 0 it is ", warm_start, ANEW),
     ("a learning rate of ", last_rate, PEAK),
     ("of whole runs, which have different numbers of epochs", whole_runs, PER_EPOCH),
+    ("the other way round", turned, TURNED),
+    ("bytes for each number", rounded_messages, WHOLE),
 )
 """Words of the scorers' sentences, what finds the line, and what such a number suggests where no line is found."""
 

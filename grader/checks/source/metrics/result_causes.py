@@ -29,6 +29,7 @@ from grader.checks.source.gradients.weights import (
 )
 from grader.checks.source.metrics.number_causes import number_cause
 from grader.checks.source.metrics.recorded_losses import Cause, losses, only_read, reduced, scaled
+from grader.checks.source.metrics.result_formulas import formula
 from grader.checks.source.metrics.written_values import where_written
 from grader.checks.source.optimisation.stopping_rules import stopped_early
 from grader.checks.source.optimisation.weight_steps import weight_step
@@ -68,15 +69,20 @@ _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)\b")
 
 
 def cause_of(script: Script, said: str) -> Cause:
-    """What made a result wrong; without nodes where only the formula can be told, without advice where none fits."""
+    """What made a result wrong; without nodes where the text does not show it, and never without advice."""
+    cause = _known(script, said)
+    return cause if cause.advice else Cause(cause.nodes, formula(said))
+
+
+def _known(script: Script, said: str) -> Cause:
     if (known := number_cause(script, said) or lap_cause(script, said)) is not None:
         return known if known.nodes else Cause(where_written(script, said), known.advice)
-    for words, find, formula in _KNOWN:
+    for words, find, right in _KNOWN:
         if words in said:
             found = find(script) if find is not None else None
-            others = wrong_ranks(script) if found is None and formula in _OF_SUMS else None
-            cause = found or others or Cause((), formula)
-            return cause if cause.advice else Cause(cause.nodes, formula)
+            others = wrong_ranks(script) if found is None and right in _OF_SUMS else None
+            cause = found or others or Cause((), right)
+            return cause if cause.advice else Cause(cause.nodes, right)
     cause = units(script, said) or stopped(script, said) or Cause((), "")
     return cause if cause.nodes else Cause(where_written(script, said), cause.advice)
 

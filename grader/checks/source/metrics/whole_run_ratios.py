@@ -1,6 +1,6 @@
-"""Where the times of whole runs are divided by each other, although these have different numbers of epochs.
+"""Which line makes a speed-up that is a ratio of other times than it should be: whole runs', or the other way round.
 
-Asked only where such a ratio has been seen; it says where and what to write, and decides nothing.
+Asked only where a scorer has seen which ratio it is; it says where and what to write, and decides nothing.
 """
 
 from __future__ import annotations
@@ -14,19 +14,15 @@ from grader.checks.source.syntax.arithmetic import is_quotient
 from grader.checks.source.syntax.nodes import start
 
 PER_EPOCH = "Divide each run's seconds by its epochs before two runs are compared."
+TURNED = "Divide the seconds of an epoch on one rank by those on several: above 1, several ranks are the faster ones."
 """What is right, for all scripts."""
 
 
 def whole_runs(script: Script) -> Cause | None:
     """The last ratio of two times that the speed-up comes of, and where its sides were taken."""
-    made = where_written(script, "`speedup` is wrong")
-    ratios = [n for node in made for n in ast.walk(node) if is_quotient(n)]
-    ratios = ratios or [
-        n for tree in script.trees for n in ast.walk(tree.root) if is_quotient(n) and _near(script, n)
-    ]
-    if not ratios:
+    ratio = _ratio(script)
+    if ratio is None:
         return None
-    ratio = max(ratios, key=start)
     sides = [o for side in (ratio.left, ratio.right) for o in script.values.origins(side)]
     taken = [
         o
@@ -36,6 +32,25 @@ def whole_runs(script: Script) -> Cause | None:
     told = " and ".join(script.quote(o) for o in taken[:2])
     where = f": in {told} they are whole runs'" if told else ""
     return Cause((*taken, ratio), f"{PER_EPOCH[:-1]}{where}.")
+
+
+def turned(script: Script) -> Cause | None:
+    """The ratio that stands upside down."""
+    ratio = _ratio(script)
+    if ratio is None:
+        return None
+    upright = ast.unparse(ast.BinOp(ratio.right, ast.Div(), ratio.left))
+    return Cause((ratio,), f"Write `{upright}` for {script.quote(ratio)}. {TURNED}")
+
+
+def _ratio(script: Script) -> ast.BinOp | None:
+    """The last division that the speed-up comes of."""
+    made = where_written(script, "`speedup` is wrong")
+    ratios = [n for node in made for n in ast.walk(node) if is_quotient(n)]
+    ratios = ratios or [
+        n for tree in script.trees for n in ast.walk(tree.root) if is_quotient(n) and _near(script, n)
+    ]
+    return max(ratios, key=start, default=None)
 
 
 def _near(script: Script, ratio: ast.BinOp) -> bool:
