@@ -21,9 +21,9 @@ _GENERIC = frozenset({
     events.UNSUPPORTED, events.BYPASS, events.EVALUATED, events.EVALUATION, events.MESH, events.PARALLEL,
     events.PLACED, events.GATHERED, events.CHANGED, events.COMM_HOOK, events.TRAINED_IN_EVALUATION, events.UNHELD,
     events.NO_SYNC, events.BACKWARD, events.CROSS_ENTROPIES, events.SETTINGS, events.HELD, events.UNSTEPPED,
-    events.CAPTURED, events.LOAD, events.DOWNLOAD,
-    events.PROCESS, events.REACH, events.LR_SCHEDULER, events.IDLE_SCHEDULE, events.PLATEAU, events.RANDOM,
-    events.SEEDED, events.EXCEPTION, events.END,
+    events.MOVED, events.CAPTURED, events.LOAD, events.DOWNLOAD, events.PROCESS, events.REACH,
+    events.LR_SCHEDULER, events.IDLE_SCHEDULE, events.PLATEAU, events.RANDOM, events.SEEDED,
+    events.EXCEPTION, events.END,
 })  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from grader.model.run_account import RunAccount
+from grader.model.run_account import Exchange, RunAccount
 
 SHARES = {1: [60], 2: [42, 18], 3: [35, 20, 5], 4: [31, 17, 11, 1]}
 """Samples of each rank, by world size; the skeleton's own."""
@@ -95,7 +95,8 @@ def examine(left: dict[str, Any], run: RunAccount) -> dict[str, tuple[float | No
     rows = {(row["world_size"], row["rank"]): row for row in left.get("shares.csv", ())}
     answers: dict[str, tuple[float | None, str, str]] = {}
     if "shares.csv" in left:
-        answers["shares"] = (*(_absent(rows, sizes, run) or _shares(rows, sizes)), "shares.csv")
+        brought = _absent(rows, sizes, run) or _of_everybody(rows, sizes, run)
+        answers["shares"] = (*(brought or _shares(rows, sizes)), "shares.csv")
     changed = _changed(rows, sizes, run)
     if changed and answers["shares"][0] != 1.0:
         answers["shares"] = (answers["shares"][0], changed, "shares.csv")
@@ -169,6 +170,8 @@ def _changed(rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int], run:
     )
 
 
+_ROUNDED = 1e-10
+"""Of a number, by which another order of sums may change it in float64."""
 _LITTLE = 0.01
 """Of the largest element of a share's weighted gradient: who never puts in as much keeps its share to itself."""
 
@@ -177,25 +180,66 @@ def _absent(
     rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int], run: RunAccount
 ) -> tuple[float, str] | None:
     """A rank that says it had samples and brought next to nothing wherever it brought as much as gradients are."""
-    gradient = sum(parameter.numel() * parameter.element_size() for parameter in _toy_model().parameters())
-    for account in run.ranks:
-        own = [size for size in sizes if size > max(1, account.rank) and (size, account.rank) in rows]
-        worth = [SHARES[size][account.rank] / _WHOLE * _largest(size, account.rank) for size in own]
-        # What wrappers exchange on their own nobody looked at.
-        if not worth or not account.complete or account.wrappers:
-            continue
-        put = [e for e in run.exchanges if e.rank == account.rank and not e.receives and e.largest is not None]
+    gradient = _gradient_bytes()
+    for rank, own, put in _brought(rows, sizes, run):
+        worth = [SHARES[size][rank] / _WHOLE * _largest(size, rank) for size in own]
         empty = [e for e in put if (e.largest or 0.0) < _LITTLE * min(worth)]
         brought = any((e.bytes or 0) >= gradient for e in put if e not in empty)
         if not brought and sum(e.bytes or 0 for e in empty) >= gradient * len(own):
             size, most = own[-1], max(e.largest or 0.0 for e in empty)
             line = max(empty, key=lambda e: e.bytes or 0)
             return 1 - len(own) / len(sizes), (
-                f"Rank {account.rank} of {size} says that it had {SHARES[size][account.rank]} samples, but it brought "
+                f"Rank {rank} of {size} says that it had {SHARES[size][rank]} samples, but it brought "
                 f"{f'no number above {most:.1g}' if most else 'nothing but zeros'} into the `{line.name}` at "
                 f"{line.where}: no gradient of its share is in the sum."
             )
     return None
+
+
+def _of_everybody(
+    rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int], run: RunAccount
+) -> tuple[float, str] | None:
+    """A rank that brought the gradient of the whole batch, with a weight, wherever it brought as much as gradients are.
+
+    Weighted sums of one and the same gradient are right whatever the shares are: nobody needs to have computed one.
+    """
+    whole = float(_flat(0, _WHOLE).abs().max())
+    for rank, own, put in _brought(rows, sizes, run):
+        weights = {f"{SHARES[size][rank]}/{_WHOLE}": SHARES[size][rank] / _WHOLE for size in own}
+        weights |= {f"1/{size}": 1 / size for size in own} | {"1": 1.0}
+        large = [e for e in put if (e.bytes or 0) >= _gradient_bytes()]
+        found = [next((w for w, of in weights.items() if _is(e.largest, of * whole)), "") for e in large]
+        # Rank 0 has all of them at world size 1, and the largest number of a line is told of all its calls.
+        if rank and found and all(found):
+            size, line = own[-1], large[0]
+            return 1 - len(own) / len(sizes), (
+                f"Rank {rank} of {size} says that it had {SHARES[size][rank]} samples, but what it brought into the "
+                f"`{line.name}` at {line.where} is the gradient of all {_WHOLE}, times {found[0]}: no gradient of its "
+                "share is in the sum."
+            )
+    return None
+
+
+def _brought(
+    rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int], run: RunAccount
+) -> Iterator[tuple[int, list[int], list[Exchange]]]:
+    """Ranks that say they had a share of several, the world sizes that it was of, and what they put into exchanges."""
+    for account in run.ranks:
+        rank = account.rank
+        own = [size for size in sizes if size > max(1, rank) and (size, rank) in rows]
+        # What wrappers exchange on their own nobody looked at.
+        if own and account.complete and not account.wrappers:
+            mine = (e for e in run.exchanges if e.rank == rank and not e.receives)
+            yield rank, own, [e for e in mine if e.largest is not None]
+
+
+def _gradient_bytes() -> int:
+    return sum(parameter.numel() * parameter.element_size() for parameter in _toy_model().parameters())
+
+
+def _is(largest: float | None, value: float) -> bool:
+    """Whether the largest element is this number, but for rounding in float64."""
+    return largest is not None and abs(largest - value) <= _ROUNDED * value
 
 
 def _largest(size: int, rank: int) -> float:

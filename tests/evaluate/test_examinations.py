@@ -293,6 +293,21 @@ def test_a_rank_brings_what_it_says_that_it_computed(
     assert ("Rank 1 of 2 says that it had 18 samples, but it brought no" in told) is (share < 1)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_a_rank_brings_is_of_its_own_share_and_not_of_all(whole: bool) -> None:
+    ranks = tuple(RankAccount(r, True, "gloo", (), None) for r in range(2))
+    first, last = PARTS[1][0] if whole else PARTS[2][1]
+    largest = float(0.3 * AVERAGING._flat(first, last).abs().max())
+    exchanges = (
+        Exchange(0, "all_reduce", 8, 2640, (0, 1), largest=float(AVERAGING._flat(0, 60).abs().max())),
+        Exchange(1, "all_reduce", 8, 2640, (0, 1), path="train.py", line=9, largest=largest * (1 + 1e-15)),
+    )
+    run = RunAccount({"world_size": 2.0}, ranks=ranks, exchanges=exchanges)
+    found, told, _ = AVERAGING.examine({"shares.csv": RIGHT_ROWS[:3]}, run)["shares"]
+    assert found == (0.5 if whole else 1.0)
+    assert ("at train.py:9 is the gradient of all 60, times 18/60: no gradient of its share" in told) is whole
+
+
 def test_a_right_sum_over_other_samples_is_told_so() -> None:
     spans = {k: [(60 - last, 60 - first) for first, last in parts] for k, parts in PARTS.items()}
     rows = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from grader.checks.run.models.replica_comparison import compare_gradients, compare_parameters
 from grader.model.trace import Trace
 from tests.probe.warm_ranks import Ran
@@ -126,3 +128,67 @@ dist.barrier()
     found = compare_parameters(Trace(ranks(trained(HONEST + evaluate, 20)).ranks))
     assert found.difference is None
     assert found.num_steps == 9
+
+
+def moved(ran: Ran) -> list[dict[str, object]]:
+    return [event.fields for event in ran.ranks[0].events("moved")]
+
+
+OVERWRITTEN = """
+with torch.no_grad():
+    for p, kept in zip(params, own): p.copy_(0.5 * kept - 0.1 * torch.randn(p.shape, generator=same))
+"""
+
+
+def test_weights_that_are_overwritten_after_each_step(ranks: Callable[..., Ran]) -> None:
+    keep = (
+        "same = same if n else torch.Generator().manual_seed(7); own = [p.detach().clone() for p in params]\n"
+    )
+    script = trained(keep + HONEST + OVERWRITTEN, 100).replace(
+        "for n in range", "same = None\nfor n in range", 1
+    )
+    looks = moved(ranks(script))
+    assert [look["n"] for look in looks] == [16, 48, 80]
+    assert all(look["aside"] > look["step"] > 0 for look in looks)  # type: ignore[operator]
+
+
+ASIDE = """
+noise = [0.1 * torch.randn(p.shape) for p in params]
+with torch.no_grad():
+    for p, more in zip(params, noise): p.add_(more)
+backward()
+with torch.no_grad():
+    for p, more in zip(params, noise): p.sub_(more)
+average(p.grad for p in params)
+optimizer.step()
+"""
+ASIDE_IN_STEP = """
+noise = [0.1 * torch.randn(p.shape) for p in params]
+backward()
+average(p.grad for p in params)
+with torch.no_grad():
+    for p, more in zip(params, noise): p.add_(more)
+optimizer.step()
+with torch.no_grad():
+    for p, more in zip(params, noise): p.sub_(more)
+"""
+OWN_RATE = """
+own = [p.detach().clone() for p in params]
+backward()
+average(p.grad for p in params)
+optimizer.step()
+with torch.no_grad():
+    for p, kept in zip(params, own): p.copy_(kept + 0.1 * (p - kept)).mul_(0.9999)
+"""
+AVERAGED = """
+optimizer.zero_grad()
+average(p.data for p in params)
+backward()
+average(p.grad for p in params)
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("step", [HONEST, ASIDE, ASIDE_IN_STEP, OWN_RATE, AVERAGED])
+def test_weights_that_the_steps_move(ranks: Callable[..., Ran], step: str) -> None:
+    assert moved(ranks(trained(step, 100))) == []

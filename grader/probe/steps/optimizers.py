@@ -24,6 +24,7 @@ from grader.probe.models.layouts import report_placements
 from grader.probe.models.parameter_changes import report_parameter_changes
 from grader.probe.models.tracked_models import TrackedModel
 from grader.probe.steps import audited_steps, device_steps
+from grader.probe.steps.movements import Movements
 from grader.probe.steps.optimizer_settings import ToldSettings
 from grader.probe.steps.step_events import EVERY, FIRST_SAMPLED, next_id, stepped, write_step
 from grader.probe.steps.weight_looks import WeightLooks
@@ -52,8 +53,8 @@ class _Optimizer:
     """
 
     __slots__ = (
-        "_lr", "_lrs", "beside", "chosen", "closure", "every", "head", "id", "looks", "models", "names", "own",
-        "owners", "seconds", "sequence", "settings", "steps", "told", "watch", "weights",
+        "_lr", "_lrs", "beside", "chosen", "closure", "every", "head", "held", "id", "looks", "models",
+        "moves", "names", "own", "owners", "seconds", "sequence", "settings", "steps", "told", "watch", "weights",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -86,6 +87,8 @@ class _Optimizer:
         self.looks = sampling.SampledSteps(self.every)
         self.weights = WeightLooks([p for _, p in self.chosen], self.names, named, self.every)
         self.settings = ToldSettings()
+        self.held = frozenset(map(id, params))
+        self.moves = Movements()
         report_placements(number, params, self.names, [p for _, p in self.chosen])
 
     def lr(self, optimizer: Any, sampled: bool) -> str:
@@ -146,12 +149,17 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
     t = clock()
     known = _optimizers.get(id(optimizer)) or _meet(optimizer)
     known.weights.write()
+    if known.moves.due:  # what steps the same weights in between is an optimizer, too
+        alone = not any(one.held & known.held for one in _optimizers.values() if one is not known)
+        known.moves.tell(alone=alone)
     if known.steps == 0:
         for model in known.models:
             trained_models.mark_trained(model)
     known.closure = has_closure
     if not has_closure:
         _step_now(optimizer, known, t)
+    if known.moves.awaited:
+        known.moves.begin(counters.steps - 1)
     _running.append(optimizer)
     counters.stepping = True
     _running_from = clock()
@@ -214,8 +222,13 @@ def _after_step(optimizer: Any) -> None:
         audited_steps.end()
         for model in known.models:
             trained_models.note_versions(model)
-        if known.sampled() and not (known.closure or known.beside):
-            known.own = look_at(p for _, p in known.chosen)
+        if not (known.closure or known.beside):
+            if known.sampled():
+                known.own = look_at(p for _, p in known.chosen)
+            elif known.weights.unannounced(known.steps):
+                known.moves.look_ahead(known.steps, optimizer)
+        if known.moves.due:
+            known.moves.end()
 
 
 def _tell_exchanged(known: _Optimizer | None) -> None:

@@ -170,6 +170,11 @@ PARAMS
     n (step after which), sums (fingerprint), names: parameters as the next training pass or step finds them;
     after the same steps that have grads or could have some, and as many others that are drawn by themselves.
     drawn, drawn_sums: of this look alone, others than names; of a large one a part, with its index behind the name.
+MOVED
+    training went on with other weights than a looked-at step left, at its first pass and as the next step began: n (of
+    the step), of a few weights as lengths of one vector: step (what the step moved), aside (how far what moved from the
+    pass before it to the pass after it lies beside the step's own line), left (fingerprint of all of them as it left
+    them); told where both that and what is found at the next step are a quarter of the step away.
 FINAL
     wrap, names, sums: all trained parameters (at most 512) of one model when the script ended without an error;
     sharded: true where they differ by design; touched: true where they were changed after the last step (weights
@@ -267,6 +272,7 @@ AUDITED = "audited"
 AUDITED_PART = "audited_part"
 CAPTURED = "captured"
 PARAMS = "params"
+MOVED = "moved"
 FINAL = "final"
 SAVE = "save"
 LOAD = "load"

@@ -573,3 +573,36 @@ def test_averages_that_are_stepped_on_one_step_late_were_given(tell: Any, late: 
         ]
     facts = [fact for hit in story.observation("TRUST002").hits for fact in hit.details["holding_facts"]]
     assert any("had nothing to do with" in fact for fact in facts) is held
+
+
+def moving(
+    tell: Any, aside: float, *, every: int = 1, left: Callable[[int], float] = lambda _: 1.0
+) -> list[str]:
+    """What holds a run of which every so many looks tell that weights moved by `aside` steps beside it."""
+    story = tell.honest(epochs=4)
+    for rank, r in enumerate(story.ranks):
+        r.fields["steps"] = [replace(step, grads=None, grad_names=()) for step in r.fields["steps"]]
+        for n in range(r.steps):
+            story.params(rank, n, SUMS)
+            if n % every == 0:
+                r.event("moved", n=n, step=0.5, aside=0.5 * aside, left=[left(rank)])
+    return [fact for hit in story.observation("TRUST002").hits for fact in hit.details["holding_facts"]]
+
+
+def test_weights_that_something_else_moves_beside_each_step(tell: Any) -> None:
+    facts = moving(tell, 1.5)
+    assert len(facts) == 1
+    assert "training went on with other weights than the optimizer had left" in facts[0]
+    assert "1.5 times as far" in facts[0]
+
+
+def test_weights_that_are_put_back_in_part_after_each_step(tell: Any) -> None:
+    assert moving(tell, 0.5) == [], "half of a step is what a mask may take away"
+
+
+def test_weights_that_move_beside_every_other_step(tell: Any) -> None:
+    assert moving(tell, 1.5, every=2) == [], "slow weights come back after several steps"
+
+
+def test_weights_that_ranks_bring_together_after_each_step(tell: Any) -> None:
+    assert moving(tell, 1.5, left=float) == []

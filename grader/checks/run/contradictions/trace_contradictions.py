@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.contradictions.kernel_counts import one_rank_works, silent_wire, too_many_steps
+from grader.checks.run.contradictions.moved_weights import moved_beside_steps
 from grader.checks.run.contradictions.told_path import off_path
 from grader.checks.run.contradictions.weights_origin import foreign_samples, pretended_samples, unlearned
 from grader.checks.run.data.given_inputs import shared_openly
@@ -91,6 +92,7 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
             found.append(Contradiction(fact, True, outside=False, subject=Subject.FIGURES))
     shared = shared_openly(evidence)
     told = {
+        Subject.WEIGHTS: (moved_beside_steps(evidence),),
         Subject.SAMPLES: (
             foreign_samples(evidence),
             "" if shared else pretended_samples(evidence),
