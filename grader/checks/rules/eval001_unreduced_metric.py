@@ -74,7 +74,7 @@ from grader.checks.phrases import at, count, first_known, place, ranks, told_onc
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives.dropped_results import kept, kept_by
 from grader.checks.source.data.loader_sharding import Shared
-from grader.checks.source.files.rank_files import read_too_early
+from grader.checks.source.files.rank_files import read_too_early, read_when_there
 from grader.checks.source.libraries.lightning_modules import logged_apart, told_devices
 from grader.checks.source.metrics.count_fixes import brought_together, too_small
 from grader.checks.source.metrics.unreduced_counts import Unreduced, share_as_whole, unreduced
@@ -98,7 +98,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag counts of a divided validation loader that are used without bringing the ranks' counts together."""
     training = script.training
     yield from _logged_apart(script)
-    if not script.joins_group or script.frameworks.opaque:
+    if not script.joins_group or script.frameworks.opaque or read_when_there(script):
         return
     for draw in training.draws:
         meant = "evaluates" if draw.evaluates else "trains"

@@ -156,6 +156,38 @@ def test_files_that_nobody_reads_or_waits_for_or_that_are_one(tell: Any) -> None
     assert on_disk(tell, ON_DISK, paths="part.json").state is FLAGGED
 
 
+WAITING = """import json
+import time
+import torch.distributed as dist
+rank, world = dist.get_rank(), dist.get_world_size()
+for epoch in range(2):
+    (out / f"{epoch}-{rank}.json").write_text("{}")
+    for r in range(world if rank == 0 else 0):
+        part = out / f"{epoch}-{r}.json"
+        while not part.exists():
+            time.sleep(0.01)
+        parts.append(json.loads(part.read_text()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("{epoch}-{rank}.json", CLEAN),
+        ("{rank}.json", FLAGGED),  # that of the epoch before is there already
+    ],
+)
+def test_files_that_one_rank_waits_for(tell: Any, name: str, state: State) -> None:
+    story = trained(tell)
+    story.text = WAITING.replace("{epoch}-{r", name.partition("{rank")[0] + "{r")
+    for epoch in range(2):
+        story.validate(tell.strided(30, 2, shuffle=False))
+        for rank in range(2):
+            story.write(rank, name.format(epoch=epoch, rank=rank), line=6)
+        story.epoch(tell.strided(96, 2, epoch))
+    assert story.observation("EVAL001").state is state
+
+
 def test_files_that_are_read_before_they_are_there_for_certain(tell: Any) -> None:
     text = """import json
 import torch.distributed as dist

@@ -19,7 +19,7 @@ from grader.checks.run.metrics.validation_sets import expected_samples, overlapp
 from grader.checks.run.models.parallel_layout import Layout
 from grader.checks.source.causes import stands_at
 from grader.checks.source.collectives.rank_messages import is_turn
-from grader.checks.source.files.rank_files import read_by_one
+from grader.checks.source.files.rank_files import read_by_one, read_when_there
 from grader.checks.source.script import Script
 from grader.model.call_site import Site
 from grader.model.checkpoint_save import Save
@@ -223,15 +223,25 @@ def _turns(script: Script, calls: list[Collective], world_size: int) -> list[Col
 
 
 def through_files(trace: Trace, begun: dict[int, tuple[float, ...]], script: Script) -> Site | None:
-    """Where each of these ranks wrote a file of its own after such a time, met the others, and one read them all."""
-    writes = read_by_one(script)
+    """Where each of these ranks wrote a file of its own after such a time, and one read them all.
+
+    They met in between, or who reads waits for each file, and each has another name than the one of the pass before.
+    """
+    after_meeting, awaited = read_by_one(script), read_when_there(script)
     written: dict[int, tuple[str, Site | None]] = {}
-    for rank in trace.ranks if writes else ():
+    for rank in trace.ranks if after_meeting or awaited else ():
         kept: list[FileWrite | Save] = [*rank.files, *rank.saves]
+        there: set[str] = set()
         for start, end in _windows(rank, begun.get(rank.rank, ())):
-            for one in kept:
+            for one in (one for one in kept if start <= one.t <= end):
                 met = any(one.t <= c.t <= end for c in rank.collectives)
-                if start <= one.t <= end and met and any(stands_at(script, w, one.site) for w in writes):
+                sure = met and any(stands_at(script, w, one.site) for w in after_meeting)
+                if not sure and any(stands_at(script, w, one.site) for w in awaited):
+                    if one.path in there:
+                        return None  # that of the pass before is there already
+                    there.add(one.path)
+                    sure = True
+                if sure:
                     written[rank.rank] = (one.path, one.site)
     ranks_that_began = {rank for rank, times in begun.items() if times}
     paths = {path for path, _ in written.values()}

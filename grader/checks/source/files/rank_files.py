@@ -19,16 +19,37 @@ _READERS = {
 }  # fmt: skip
 _WAITS = re.compile(r"barrier|wait|sleep|exists|synchron|is_file|poll")
 """Calls that may see to it that another rank's file is there."""
+_THERE = re.compile(r"exists|is_file|isfile")
 _LISTINGS = ("glob", "iglob", "rglob", "iterdir", "listdir", "scandir")
 
 
 def read_by_one(script: Script) -> list[ast.Call]:
     """Writes of a file of each rank's own that are read back one after the other, once all ranks have met."""
     reads = list(_reads_in_turn(script))
-    if not reads:
-        return []
-    own = [call for call, path in (*checkpoints(script), *files(script)) if tells_rank(script, path)]
-    return [call for call in own if any(_met_between(script, call, read) for read in reads)]
+    return [
+        call for call in _own_writes(script, reads) if any(_met_between(script, call, read) for read in reads)
+    ]
+
+
+def read_when_there(script: Script) -> list[ast.Call]:
+    """Writes of a file of each rank's own that are read back one after the other, each as soon as it is there."""
+    return _own_writes(script, [read for read in _reads_in_turn(script) if _awaited(script, read)])
+
+
+def _own_writes(script: Script, reads: list[ast.Call]) -> list[ast.Call]:
+    written = (*checkpoints(script), *files(script)) if reads else ()
+    return [call for call, path in written if tells_rank(script, path)]
+
+
+def _awaited(script: Script, read: ast.Call) -> bool:
+    """Whether a loop above a read, in its function, waits until a file exists."""
+    tree = script.names.tree(read)
+    return any(
+        isinstance(node, ast.While)
+        and end(node) <= start(read)
+        and any(isinstance(n, ast.Call) and _THERE.search(name_of(n)) for n in walk(node.test))
+        for node in walk(tree.function(read) or tree.root)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +149,7 @@ def _reads_in_turn(script: Script) -> Iterable[ast.Call]:
 def _in_turn(script: Script, path: ast.expr) -> bool:
     loops = (
         origin
-        for name in walk(path)
+        for name in script.values.closure(path)
         if isinstance(name, ast.Name)
         for origin in script.values.origins(name)
         if isinstance(origin, ast.For | ast.AsyncFor | ast.comprehension)
