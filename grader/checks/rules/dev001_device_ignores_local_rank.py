@@ -52,11 +52,13 @@ from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import names_rank
 from grader.checks.source.devices.cuda_indices import asks_current, device_numbers
 from grader.checks.source.devices.device_pinning import OWN, PIN, pinning, placed_too_early, started_by_hand
 from grader.checks.source.devices.named_devices import (
     Named,
     device_choices,
+    dropped_devices,
     how_named,
     pins,
     sets_current,
@@ -106,12 +108,17 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not wrong:
         return
     first, by_hand = wrong[0], started_by_hand(script)
+    dropped = [c for c in dropped_devices(script) if names_rank(script, c)]
+    without = "".join(
+        f" {script.at(c)} makes {script.quote(c)} and drops it: that chooses a GPU within a `with` alone."
+        for c in dropped[:1]
+    )
     yield Hit(
         message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a "
         "machine then share one device while the others idle, and NCCL stops with “Multiple Ranks are using the same "
-        "GPU”.",
+        f"GPU”.{without}",
         hint=OWN if any(asks_current(script, c) for c in _said(script, first)) else PIN,
-        where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
+        where=tuple(dict.fromkeys(script.location(n) for n in (*dropped, *wrong))),
         severity=Severity.HINT if by_hand else None,
         fix=None if by_hand else _fix(script, wrong),
     )

@@ -33,7 +33,8 @@ def device_choices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]
     """Calls that choose a device, with the expression that names it (None: the current one)."""
     named = script.calls(*SETTERS, "torch.device", DDP)
     likely = {*named, *script.called("cuda", "to"), *script.calls_given("device")}
-    for call in (c for c in script.all_calls() if c in likely):
+    dropped = dropped_devices(script)
+    for call in (c for c in script.all_calls() if c in likely and c not in dropped):
         name = script.names.qualified(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) and name is None else ""
         keyword = keyword_value(call, "device")
@@ -52,6 +53,12 @@ def device_choices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]
             yield call, call.args[0]
         elif keyword is not None and isinstance(keyword, ast.Constant) and name != "dict":
             yield call, keyword
+
+
+def dropped_devices(script: Script) -> list[ast.Call]:
+    """`torch.cuda.device(local_rank)` on a line of its own: an object that nobody keeps, and no choice of a device."""
+    made = script.calls("torch.cuda.device", "torch.device")
+    return [c for c in made if isinstance(script.names.tree(c).parent.get(c), ast.Expr)]
 
 
 def sets_current(script: Script, call: ast.Call) -> bool:
