@@ -36,8 +36,8 @@ def course(tasks: Path) -> Path:
         CHECKOUT / "tasks" / task.name, task, ignore=shutil.ignore_patterns("submissions", "__pycache__")
     )
     text = (task / "task.toml").read_text()
-    assert '"GRAD011"]' in text
-    (task / "task.toml").write_text(text.replace('"GRAD011"]', '"GRAD011", "HOUSE001"]'))
+    assert "apply = [" in text
+    (task / "task.toml").write_text(text.replace("apply = [", 'apply = ["HOUSE001", '))
     for folder, name, plugin in (
         ("rules", "house001_debugging_print.py", RULE),
         ("diagnoses", "no_course_file.py", DIAGNOSIS),
