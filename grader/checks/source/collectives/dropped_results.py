@@ -14,6 +14,7 @@ from grader.checks.source.collectives.reduction_results import reductions
 from grader.checks.source.ranks.divergence import Divergence
 from grader.checks.source.ranks.guard_fixes import above_own_test
 from grader.checks.source.script import Script
+from grader.checks.source.syntax.nodes import ancestors
 from grader.checks.source.values.temporary_tensors import lost, runs_on
 from grader.model.call_site import Site
 from grader.model.fix import Fix
@@ -36,8 +37,10 @@ def unwaited(script: Script, call: ast.Call) -> bool:
         or not isinstance(above.targets[0], ast.Name)
     ):
         return False
+    # A function made beside it, which waits when it is called, looks at the same name.
     scope = tree.scope(call)
-    return not any(tree.scope(load) is scope for load in tree.loads.get(above.targets[0].id, ()))
+    loads = tree.loads.get(above.targets[0].id, ())
+    return not any(tree.scope(load) is scope or scope in ancestors(tree.parent, load) for load in loads)
 
 
 def dropped(script: Script, site: Site) -> bool:
